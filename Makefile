@@ -1,0 +1,35 @@
+# Set-up needs only Python 3.11+, make and a package index. PYTHON chooses the interpreter.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: install studio test lint bench clean
+
+install: $(VENV)/.installed  ## set up .venv and nothing else
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "make: no python3 found: install Python 3.11 or newer, or set PYTHON=/path/to/python"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than 3.11: set PYTHON=/path/to/python3.11 (or newer)"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: $(PYTHON) has no venv: install it (Debian, Ubuntu: apt install python3-venv)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+studio: install  ## set everything up, prepare a workspace and open the studio
+	@$(BIN)/awm-studio
+
+test: install  ## set everything up and run the tests
+	$(BIN)/pytest -n auto
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/ty check
+	$(BIN)/lint-imports
+
+bench: install  ## measure, on this machine, what the README claims
+	$(BIN)/pytest tests/benchmarks -m benchmark -s
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Judges environments and picks the ones worth training on."""

@@ -1,0 +1,1 @@
+"""Makes environments and runs them."""

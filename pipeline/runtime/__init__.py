@@ -1,0 +1,1 @@
+"""Runs generated environments: fast, isolated, sandboxed."""

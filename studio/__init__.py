@@ -1,0 +1,1 @@
+"""The interface: the command line and the terminal studio. Nothing else imports it."""

@@ -1,0 +1,92 @@
+"""The `awm-studio` command: one verb a command, each imported only when it runs."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import rich_click as click
+
+from pipeline.errors import UserError
+from studio.commands.options import workspace_option
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Make and bring in": (),
+    "Look": (),
+    "Run": (),
+    "Judge and pick": (),
+    "This machine": (),
+}
+"""Every verb, by the section of `--help` it is shown in. Verb `x-y` is `x_y_command` in `studio/commands/x_y.py`
+(`import` lives in `import_.py`). Those modules import nothing heavy at the top, which keeps `--help` quick."""
+
+click.rich_click.COMMAND_GROUPS = {
+    "awm-studio": [{"name": name, "commands": list(verbs)} for name, verbs in SECTIONS.items()]
+}
+click.rich_click.TEXT_MARKUP = "markdown"
+click.rich_click.SHOW_ARGUMENTS = True
+click.rich_click.MAX_WIDTH = 110
+
+
+class LazyGroup(click.RichGroup):
+    """A click group that finds its commands in `studio.commands` by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All verbs in the order of `SECTIONS`."""
+        return [verb for verbs in SECTIONS.values() for verb in verbs]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command for a verb, or None if there is no such verb."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        word = cmd_name.replace("-", "_")
+        module = importlib.import_module(f"studio.commands.{'import_' if word == 'import' else word}")
+        return getattr(module, f"{word}_command")
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(package_name="awm-studio", prog_name="awm-studio")
+@workspace_option
+@click.pass_context
+def awm_studio(ctx: click.Context, workspace: str | None) -> None:
+    """Synthesize, inspect, audit and train on executable tool-use environments.
+
+    Without a command this opens the studio on the workspace; without a terminal it prints what the workspace
+    holds.
+    """
+    if ctx.invoked_subcommand is None:
+        from studio.commands.summary import print_summary
+
+        print_summary(workspace)
+
+
+def main() -> None:
+    """Run the command line.
+
+    Exit codes: 0 done; 1 done, and what was asked about failed; 2 could not be done; 130 interrupted.
+    """
+    try:
+        awm_studio.main(prog_name="awm-studio", standalone_mode=False)
+    except UserError as error:
+        click.echo(f"awm-studio: {error}", err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("awm-studio: interrupted; what was done is kept, run the same command to go on.", err=True)
+        sys.exit(130)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except BrokenPipeError:  # the reader (head, less) has gone: nothing is wrong
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

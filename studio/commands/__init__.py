@@ -1,0 +1,1 @@
+"""One module a verb of the command line. No logic here: parse, call the library, print."""

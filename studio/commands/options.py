@@ -1,0 +1,72 @@
+"""What several commands share: options, the workspace of an invocation, and how facts are printed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import rich_click as click
+
+if TYPE_CHECKING:
+    from pipeline.workspace import Workspace
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def workspace_option(command: F) -> F:
+    """`--workspace DIR`, accepted before and after the verb."""
+    return click.option(
+        "--workspace",
+        "-w",
+        metavar="DIR",
+        envvar="AWM_WORKSPACE",
+        help="The workspace folder [default: $AWM_WORKSPACE, ./awm-workspace, or the user's data folder].",
+    )(command)
+
+
+def json_option(command: F) -> F:
+    """`--json`, passed to the command as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")(
+        command
+    )
+
+
+def open_workspace(workspace: str | None, *, create: bool = False) -> Workspace:
+    """Open the workspace of this invocation: the verb's `--workspace`, else the group's, else the default place.
+
+    Raises UserError where there is none (unless `create`), it is not one, or it cannot be opened.
+    """
+    from pipeline.workspace import Workspace
+
+    context = click.get_current_context(silent=True)
+    while workspace is None and context is not None:
+        workspace = context.params.get("workspace")
+        context = context.parent
+    return Workspace.open(workspace, create=create)
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document on stdout (UTF-8, indented, keys in the order given)."""
+    import orjson
+
+    options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
+    sys.stdout.buffer.write(orjson.dumps(document, default=str, option=options))
+    sys.stdout.buffer.flush()
+
+
+def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]], *, title: str | None = None) -> None:
+    """Print a plain table on stdout, cells as text without markup; None is blank."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns, title=title, box=None, header_style="bold", title_justify="left", pad_edge=False)
+    for row in rows:
+        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+
+
+def say(message: str) -> None:
+    """Print progress or a remark on stderr."""
+    click.echo(message, err=True)

@@ -1,0 +1,1 @@
+"""Learns from environments and measures what was learnt."""
