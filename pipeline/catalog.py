@@ -1,0 +1,432 @@
+"""Where environments are kept: versions of their parts, who made them, and what is known about them.
+
+One catalog is one SQLite file in WAL mode (or any database that SQLAlchemy speaks to). Contents are addressed by
+their sha256 and stored once, compressed; a version says that a scenario's part had that content from then on.
+Several processes may have one catalog open: readers never wait, writers wait for one another up to a time limit.
+"""
+
+from __future__ import annotations
+
+import difflib
+import threading
+import zlib
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, and_, case, exists, insert, literal, select, update
+
+from pipeline.catalog_tables import blobs, checks, events, runs, scenarios, versions
+from pipeline.errors import UserError
+from pipeline.model import DEFAULT_NOW, Author, Cost, Environment, Mode, Part, content_hash, normalise
+from pipeline.parts import canonical, dumps, read_view
+from pipeline.records import (
+    CheckResult,
+    Event,
+    Run,
+    Summary,
+    Version,
+    read_check,
+    read_event,
+    read_run,
+    read_summary,
+    read_version,
+)
+from pipeline.storage import close_storage, open_storage, writing
+
+COMPRESSION = 1
+"""zlib's quickest level: level 6 makes a catalog of the AWM release 15 % smaller and its import twice as slow."""
+
+NAME_LIMIT = 200
+"""The longest normalised scenario name, in characters: it names files (255 bytes at most) and is a key."""
+
+
+class Catalog:
+    """An open catalog. A context manager; threads may share it."""
+
+    def __init__(self, url_or_path: str | Path, *, busy_timeout_s: float = 30) -> None:
+        """Open a catalog: see `open`."""
+        self._engine = open_storage(url_or_path, busy_timeout_s=busy_timeout_s)
+        self._bulk = threading.local()
+
+    @classmethod
+    def open(cls, url_or_path: str | Path, *, busy_timeout_s: float = 30) -> Catalog:
+        """Open the catalog at a path or SQLAlchemy URL, create it where there is none, migrate it where it is older.
+
+        `busy_timeout_s` is how long to wait for another process's write. Raises UserError where it is not a
+        catalog, was made by a newer version, or cannot be read or written.
+        """
+        return cls(url_or_path, busy_timeout_s=busy_timeout_s)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        close_storage(self._engine)
+
+    def __enter__(self) -> Catalog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Environments
+
+    def names(self) -> list[str]:
+        """All scenarios' normalised names, sorted."""
+        with self._reading() as connection:
+            return list(connection.scalars(select(scenarios.c.name).order_by(scenarios.c.name)))
+
+    def summaries(self) -> list[Summary]:
+        """All environments in one row each, by name."""
+        with self._reading() as connection:
+            return [read_summary(row) for row in connection.execute(select(scenarios).order_by(scenarios.c.name))]
+
+    def environment(self, name: str) -> Environment:
+        """The current versions of an environment's parts as one typed value; a title will do for the name.
+
+        Raises UserError for an unknown name, and names close matches.
+        """
+        with self._reading() as connection:
+            row = connection.execute(select(scenarios).where(scenarios.c.name == normalise(name))).one_or_none()
+            if row is None:
+                raise self._unknown(name)
+            contents = {
+                (Part(part), slot): _unpack(data)
+                for part, slot, data in connection.execute(
+                    select(versions.c.part, versions.c.slot, blobs.c.data)
+                    .join(blobs, blobs.c.sha == versions.c.sha)
+                    .where(versions.c.scenario == row.name, versions.c.current)
+                )
+            }
+        return Environment(
+            name=row.name,
+            title=row.title,
+            origin=row.origin,
+            domain=row.domain,
+            now=datetime.fromisoformat(row.now),
+            **read_view(contents),
+        )
+
+    def environments(self, names: Iterable[str] | None = None) -> Iterator[Environment]:
+        """The named environments, or all of them by name, read one at a time."""
+        for name in self.names() if names is None else names:
+            yield self.environment(name)
+
+    def put(
+        self,
+        name: str,
+        part: Part | str,
+        content: str,
+        *,
+        slot: str = "",
+        author: Author,
+        title: str | None = None,
+        origin: str | None = None,
+        domain: str | None = None,
+        now: datetime | None = None,
+        parents: Iterable[int] = (),
+        cost: Cost | None = None,
+        extra: Mapping[str, Any] | None = None,
+        revive: bool = True,
+    ) -> Version:
+        """Give a scenario's part a new content, and create the scenario where it is new.
+
+        `extra` is what the source had beside the content, as a JSON object. Content and extra equal to the current
+        ones make no new version: the current one is returned. With `revive=False` neither do ones that were
+        current earlier (so that importing a folder again does not undo an edit). `title`, `origin`, `domain` and
+        `now` describe the scenario; those that are None stay as they are. `parents` are ids of the versions this
+        one was made from.
+
+        Raises UserError where the name is not a normalised one or the content is not what the part needs.
+        """
+        part = Part(part)
+        content = canonical(part, content)
+        _require_name(name, part, content)
+        sha, extra_text = content_hash(content), dumps(dict(extra)) if extra else None
+        extra_sha = content_hash(extra_text) if extra_text else None
+        with self._writing() as connection:
+            self._describe(
+                connection, name, author, {"title": title, "origin": origin, "domain": domain, "now": _iso(now)}
+            )
+            here = and_(versions.c.scenario == name, versions.c.part == part, versions.c.slot == slot)
+            earlier = connection.execute(select(versions).where(here).order_by(versions.c.number)).all()
+            for row in reversed(earlier if not revive else earlier[-1:]):
+                if (row.sha, row.extra_sha) == (sha, extra_sha):
+                    return read_version(row)
+            _store(connection, sha, content)
+            if extra_sha and extra_text:
+                _store(connection, extra_sha, extra_text)
+            if earlier:
+                connection.execute(update(versions).where(here, versions.c.current).values(current=False))
+            inserted = connection.execute(
+                insert(versions).returning(*versions.c),
+                {
+                    "scenario": name,
+                    "part": part,
+                    "slot": slot,
+                    "number": len(earlier) + 1,
+                    "current": True,
+                    "sha": sha,
+                    "extra_sha": extra_sha,
+                    "author_kind": author.kind,
+                    "author": author.name,
+                    "created_at": _clock(),
+                    "parents": dumps(list(parents)),
+                    "tokens_in": cost and cost.tokens_in,
+                    "tokens_out": cost and cost.tokens_out,
+                    "usd": cost and cost.usd,
+                    "seconds": cost and cost.seconds,
+                },
+            ).one()
+            self._count(connection, name, part, slot, content, first=not earlier)
+            return read_version(inserted)
+
+    def describe(
+        self,
+        name: str,
+        *,
+        title: str | None = None,
+        origin: str | None = None,
+        domain: str | None = None,
+        now: datetime | None = None,
+        audit: str | None = None,
+        concept: str | None = None,
+    ) -> None:
+        """Set what is known about a scenario as a whole; what is None stays. Raises UserError for an unknown name."""
+        values = {
+            "title": title, "origin": origin, "domain": domain, "now": _iso(now), "audit": audit, "concept": concept
+        }  # fmt: skip
+        with self._writing() as connection:
+            self._require(connection, name)
+            self._describe(connection, name, None, values)
+
+    @contextmanager
+    def bulk(self) -> Generator[None]:
+        """Make all this thread's puts within the block one transaction, which is much quicker; all or none is kept."""
+        with writing(self._engine) as connection:
+            self._bulk.connection = connection
+            try:
+                yield
+            finally:
+                self._bulk.connection = None
+
+    # Versions
+
+    def versions(self, name: str, part: Part | str, slot: str = "") -> list[Version]:
+        """All versions of a part, oldest first."""
+        where = and_(versions.c.scenario == name, versions.c.part == Part(part), versions.c.slot == slot)
+        with self._reading() as connection:
+            return [read_version(row) for row in connection.execute(select(versions).where(where).order_by("number"))]
+
+    def current(self, name: str) -> list[Version]:
+        """The current version of each part of an environment, in part order. Raises UserError for an unknown name."""
+        with self._reading() as connection:
+            self._require(connection, name)
+            rows = connection.execute(select(versions).where(versions.c.scenario == name, versions.c.current))
+            order = list(Part)
+            return sorted(map(read_version, rows), key=lambda v: (order.index(v.part), _slot_order(v.slot)))
+
+    def content(self, sha: str) -> str:
+        """The text stored under a digest. Raises KeyError where there is none."""
+        with self._reading() as connection:
+            data = connection.scalar(select(blobs.c.data).where(blobs.c.sha == sha))
+        if data is None:
+            raise KeyError(sha)
+        return _unpack(data)
+
+    def extra(self, version: Version) -> dict[str, Any]:
+        """What the version's source had beside its content."""
+        return orjson.loads(self.content(version.extra_sha)) if version.extra_sha else {}
+
+    # Checks
+
+    def content_key(self, name: str) -> str:
+        """A digest of everything that decides how an environment behaves: its current contents and its pinned time."""
+        with self._reading() as connection:
+            now = self._require(connection, name).now
+            rows = connection.execute(
+                select(versions.c.part, versions.c.slot, versions.c.sha)
+                .where(versions.c.scenario == name, versions.c.current)
+                .order_by(versions.c.part, versions.c.slot)
+            )
+            return content_hash(dumps([now, [list(row) for row in rows]]))
+
+    def set_check(self, name: str, status: str, findings_json: str, key: str) -> None:
+        """Keep the result of a check: "pass", "warn" or "fail", the findings as a JSON array, and what it holds for."""
+        values = {"status": status, "findings": findings_json, "key": key, "created_at": _clock()}
+        with self._writing() as connection:
+            self._require(connection, name)
+            if not connection.execute(update(checks).where(checks.c.scenario == name).values(values)).rowcount:
+                connection.execute(insert(checks).values(scenario=name, **values))
+            connection.execute(update(scenarios).where(scenarios.c.name == name).values(check_status=status))
+
+    def check(self, name: str) -> CheckResult | None:
+        """The last check of an environment, or None. It still holds where its key is what the caller would use now."""
+        with self._reading() as connection:
+            row = connection.execute(select(checks).where(checks.c.scenario == name)).one_or_none()
+        if row is None:
+            return None
+        return read_check(row)
+
+    # Runs and their events
+
+    def add_run(self, kind: str, config: Any) -> int:
+        """Record a new run in state "queued"; `config` is JSON. Returns its id."""
+        values = {
+            "kind": kind,
+            "state": "queued",
+            "config": dumps(config),
+            "created_at": _clock(),
+            "updated_at": _clock(),
+        }
+        with self._writing() as connection:
+            return connection.execute(insert(runs).values(values).returning(runs.c.id)).scalar_one()
+
+    def update_run(self, run: int, **fields: Any) -> None:
+        """Set a run's `state`, `pid`, `config` or `result` (JSON). Raises UserError where there is no such run."""
+        if unknown := fields.keys() - {"state", "pid", "config", "result"}:
+            raise TypeError(f"a run has no {', '.join(sorted(unknown))}")
+        values = {key: dumps(value) if key in ("config", "result") else value for key, value in fields.items()}
+        with self._writing() as connection:
+            found = connection.execute(update(runs).where(runs.c.id == run).values(updated_at=_clock(), **values))
+            if not found.rowcount:
+                raise UserError(f"There is no run {run}; awm-studio run list shows those there are.")
+
+    def runs(self) -> list[Run]:
+        """All runs, newest first."""
+        with self._reading() as connection:
+            rows = connection.execute(select(runs).order_by(runs.c.id.desc()))
+            return [read_run(row) for row in rows]
+
+    def add_event(self, run: int, kind: str, data: Any, scenario: str | None = None) -> int:
+        """Append an event to a run; `data` is JSON. Returns its id."""
+        values = {"run": run, "kind": kind, "data": dumps(data), "scenario": scenario, "created_at": _clock()}
+        with self._writing() as connection:
+            return connection.execute(insert(events).values(values).returning(events.c.id)).scalar_one()
+
+    def events(self, after: int = 0, limit: int = 1000, *, run: int | None = None) -> list[Event]:
+        """The events with ids above `after`, oldest first, of one run or of all."""
+        query = select(events).where(events.c.id > after).order_by(events.c.id).limit(limit)
+        with self._reading() as connection:
+            rows = connection.execute(query if run is None else query.where(events.c.run == run))
+            return [read_event(row) for row in rows]
+
+    # Inside a transaction
+
+    @contextmanager
+    def _reading(self) -> Generator[Connection]:
+        bulk = getattr(self._bulk, "connection", None)
+        if bulk is not None:
+            yield bulk
+            return
+        with self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Generator[Connection]:
+        bulk = getattr(self._bulk, "connection", None)
+        if bulk is not None:
+            yield bulk
+            return
+        with writing(self._engine) as connection:
+            yield connection
+
+    def _unknown(self, name: str) -> UserError:
+        names = self.names()
+        if not names:
+            return UserError(
+                f"There is no environment {name!r}: this workspace is empty. Import or synthesize some first."
+            )
+        close = difflib.get_close_matches(normalise(name), names, n=3, cutoff=0.5)
+        hint = f" Did you mean {' or '.join(close)}?" if close else " awm-studio list shows those there are."
+        return UserError(f"There is no environment {name!r}.{hint}")
+
+    def _require(self, connection: Connection, name: str) -> Any:
+        row = connection.execute(select(scenarios).where(scenarios.c.name == name)).one_or_none()
+        if row is None:
+            raise self._unknown(name)
+        return row
+
+    def _describe(
+        self, connection: Connection, name: str, author: Author | None, values: Mapping[str, str | None]
+    ) -> None:
+        """Set what is not None; with an author, create the scenario where it is new."""
+        given: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
+        row = connection.execute(select(scenarios).where(scenarios.c.name == name)).one_or_none()
+        if row is None and author is not None:
+            new = {"title": name, "origin": author.kind.value, "now": DEFAULT_NOW.isoformat()} | given
+            missing = ",".join(Environment(name).missing)
+            connection.execute(
+                insert(scenarios).values(name=name, code_verifiers=0, sql_verifiers=0, missing=missing, **new)
+            )
+        elif row is not None and any(row._mapping[key] != value for key, value in given.items()):
+            if "now" in given and given["now"] != row.now:
+                given["check_status"] = case((scenarios.c.check_status.is_(None), None), else_="stale")
+            connection.execute(update(scenarios).where(scenarios.c.name == name).values(given))
+
+    def _count(self, connection: Connection, name: str, part: Part, slot: str, content: str, *, first: bool) -> None:
+        """Keep the columns that `summaries` reads in step with a part that has just changed."""
+        view = Environment(name, **read_view({(part, slot): content}))
+        row = self._require(connection, name)
+        missing = [p for p in row.missing.split(",") if p and p != part]
+        if part in view.missing:
+            missing.append(part)
+        values: dict[str, Any] = {
+            "missing": ",".join(p for p in Part if p in missing),
+            "check_status": case((scenarios.c.check_status.is_(None), None), else_="stale"),
+        }
+        match part:
+            case Part.schema:
+                values["tables"] = len(view.schema)
+            case Part.sample:
+                values["rows"] = sum(len(table.inserts) for table in view.sample)
+            case Part.spec:
+                values["tools"] = len(view.operations)
+            case Part.tasks:
+                values["tasks"] = len(view.tasks)
+            case Part.verifier if first:
+                column = (
+                    scenarios.c.code_verifiers if view.verifiers[0].mode == Mode.code else scenarios.c.sql_verifiers
+                )
+                values[column.name] = column + 1
+        connection.execute(update(scenarios).where(scenarios.c.name == name).values(values))
+
+
+def _require_name(name: str, part: Part, content: str) -> None:
+    if not name or normalise(name) != name or len(name) > NAME_LIMIT:
+        raise UserError(
+            f"{name[:80]!r} is not a scenario name: 1 to {NAME_LIMIT} characters of a-z, 0-9 and single underscores."
+        )
+    if part is Part.scenario:
+        title = orjson.loads(content).get("name")
+        if not isinstance(title, str) or normalise(title) != name:
+            raise UserError(
+                f"The scenario's name {title!r} does not normalise to {name}: its other parts would be lost."
+            )
+
+
+def _store(connection: Connection, sha: str, text: str) -> None:
+    data = zlib.compress(text.encode("utf-8", "surrogatepass"), COMPRESSION)
+    new = select(literal(sha), literal(data, blobs.c.data.type)).where(~exists().where(blobs.c.sha == sha))
+    connection.execute(insert(blobs).from_select(["sha", "data"], new))
+
+
+def _unpack(data: bytes) -> str:
+    return zlib.decompress(data).decode("utf-8", "surrogatepass")
+
+
+def _clock() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def _iso(now: datetime | None) -> str | None:
+    if now is None:
+        return None
+    return (now if now.tzinfo else now.replace(tzinfo=UTC)).isoformat()
+
+
+def _slot_order(slot: str) -> tuple[int, str]:
+    task, _, mode = slot.partition("/")
+    return (int(task) if task else -1, mode)

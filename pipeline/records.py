@@ -1,0 +1,156 @@
+"""What a catalog gives back: versions, summaries, checks, runs and events, as immutable values read from its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from pipeline.model import Author, AuthorKind, Cost, Part
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One content that one part of a scenario has, or had. `number` counts from 1 within (scenario, part, slot)."""
+
+    id: int
+    scenario: str
+    part: Part
+    slot: str
+    number: int
+    sha: str
+    extra_sha: str | None
+    author: Author
+    created_at: datetime
+    parents: tuple[int, ...] = ()
+    cost: Cost | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """An environment in one row. Counts of parts it does not have, and what nothing has judged yet, are None.
+
+    `rows` counts INSERT statements; `check` is "pass", "warn", "fail", or "stale" where a part changed after it.
+    """
+
+    name: str
+    title: str
+    origin: str
+    domain: str | None
+    tables: int | None
+    rows: int | None
+    tools: int | None
+    tasks: int | None
+    code_verifiers: int
+    sql_verifiers: int
+    missing: tuple[Part, ...]
+    check: str | None
+    audit: str | None
+    concept: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The last check of an environment; `key` names the content (and checks) that it holds for."""
+
+    status: str
+    findings: list[dict[str, Any]]
+    key: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A synthesis, audit, rollout batch, training or evaluation. `pid` is the process that works on it."""
+
+    id: int
+    kind: str
+    state: str
+    config: Any
+    result: Any
+    pid: int | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened in a run; `id` grows, so the last one seen is where to go on reading."""
+
+    id: int
+    run: int
+    kind: str
+    scenario: str | None
+    data: Any
+    created_at: datetime
+
+
+def read_summary(row: Any) -> Summary:
+    """A row of `scenarios`."""
+    return Summary(
+        name=row.name,
+        title=row.title,
+        origin=row.origin,
+        domain=row.domain,
+        tables=row.tables,
+        rows=row.rows,
+        tools=row.tools,
+        tasks=row.tasks,
+        code_verifiers=row.code_verifiers,
+        sql_verifiers=row.sql_verifiers,
+        missing=tuple(Part(part) for part in row.missing.split(",") if part),
+        check=row.check_status,
+        audit=row.audit,
+        concept=row.concept,
+    )
+
+
+def read_version(row: Any) -> Version:
+    """A row of `versions`."""
+    costs = (row.tokens_in, row.tokens_out, row.usd, row.seconds)
+    return Version(
+        id=row.id,
+        scenario=row.scenario,
+        part=Part(row.part),
+        slot=row.slot,
+        number=row.number,
+        sha=row.sha,
+        extra_sha=row.extra_sha,
+        author=Author(AuthorKind(row.author_kind), row.author),
+        created_at=datetime.fromisoformat(row.created_at),
+        parents=tuple(orjson.loads(row.parents)),
+        cost=None if costs == (None,) * 4 else Cost(row.tokens_in or 0, row.tokens_out or 0, row.usd, row.seconds),
+    )
+
+
+def read_check(row: Any) -> CheckResult:
+    """A row of `checks`."""
+    return CheckResult(row.status, orjson.loads(row.findings), row.key, datetime.fromisoformat(row.created_at))
+
+
+def read_run(row: Any) -> Run:
+    """A row of `runs`."""
+    return Run(
+        id=row.id,
+        kind=row.kind,
+        state=row.state,
+        config=orjson.loads(row.config),
+        result=orjson.loads(row.result) if row.result else None,
+        pid=row.pid,
+        created_at=datetime.fromisoformat(row.created_at),
+        updated_at=datetime.fromisoformat(row.updated_at),
+    )
+
+
+def read_event(row: Any) -> Event:
+    """A row of `events`."""
+    return Event(
+        id=row.id,
+        run=row.run,
+        kind=row.kind,
+        scenario=row.scenario,
+        data=orjson.loads(row.data),
+        created_at=datetime.fromisoformat(row.created_at),
+    )
