@@ -313,6 +313,13 @@ class Catalog:
             rows = connection.execute(query if run is None else query.where(events.c.run == run))
             return [read_event(row) for row in rows]
 
+    def last_events(self, limit: int = 1, *, run: int | None = None) -> list[Event]:
+        """The newest `limit` events, oldest first, of one run or of all."""
+        query = select(events).order_by(events.c.id.desc()).limit(limit)
+        with self._reading() as connection:
+            newest = connection.execute(query if run is None else query.where(events.c.run == run)).all()
+        return [read_event(row) for row in reversed(newest)]
+
     # Inside a transaction
 
     @contextmanager
