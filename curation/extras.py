@@ -1,0 +1,27 @@
+"""The optional parts of an installation that curation needs, and what to say where one is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+
+from pipeline.errors import UserError
+
+EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "concepts": ("numpy", "scipy", "sklearn", "sentence_transformers", "umap", "plotly"),
+    "hf": ("pyarrow", "datasets", "huggingface_hub"),
+}
+"""The modules that each extra of this package brings."""
+
+
+def missing(extra: str) -> tuple[str, ...]:
+    """The modules of an extra that are not installed. Nothing is imported to find out."""
+    return tuple(module for module in EXTRAS[extra] if importlib.util.find_spec(module) is None)
+
+
+def require(extra: str, purpose: str) -> None:
+    """Raise UserError, with the command that puts it right, unless an extra is installed."""
+    if absent := missing(extra):
+        raise UserError(
+            f"{purpose} needs {', '.join(absent)}, which is not installed: pip install 'awm-studio[{extra}]'."
+        )
