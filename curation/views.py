@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
-from pipeline.model import Environment, TableSchema
+from pipeline.model import Environment, Part, TableSchema
 
 
 class View(StrEnum):
@@ -21,6 +21,10 @@ class View(StrEnum):
     schema = "schema"
     tools = "tools"
     all = "all"
+
+
+PARTS = (Part.scenario, Part.tasks, Part.schema, Part.spec)
+"""The parts that texts are made from (masking reads them all); code, rows and verifiers need not be loaded."""
 
 
 def view_text(environment: Environment, view: View) -> str:
@@ -58,9 +62,9 @@ def column_names(table: TableSchema) -> list[str]:
 
 
 def _top_level_parts(body: str) -> Iterator[str]:
-    """The comma-separated parts of a bracket's inside, up to its closing bracket; brackets within stay together."""
+    """The comma-separated parts of a bracket's inside, up to its closing bracket, without comments and texts."""
     depth, part = 0, ""
-    for character in re.sub(r"--[^\n]*", "", body):
+    for character in re.sub(r"--[^\n]*|'[^']*'", "", body):
         depth += {"(": 1, ")": -1}.get(character, 0)
         if depth < 0:
             break
