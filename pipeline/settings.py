@@ -6,10 +6,12 @@ import difflib
 import os
 import tomllib
 from pathlib import Path
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer
 
 from pipeline.errors import UserError
+from pipeline.llm.profiles import Profile
 
 
 class Settings(BaseModel):
@@ -27,11 +29,28 @@ class Settings(BaseModel):
     )
     call_timeout_s: float = Field(10.0, gt=0, description="Longest time for one tool call, in seconds.")
     memory_mb: int = Field(1024, ge=128, description="Most memory for one environment's worker, in MB.")
+    theme: Literal["auto", "dark", "light", "high-contrast", "colour-blind", "terminal"] = Field(
+        "auto",
+        description="Colours of the studio; auto follows the terminal's background, terminal uses its own 16 colours.",
+    )
     workers: int = Field(
         default_factory=lambda: os.cpu_count() or 1,
         ge=1,
         description="How many environments to work on at once [default: the number of processors].",
     )
+    profiles: dict[str, Profile] = Field(
+        default_factory=dict,
+        description="Models behind OpenAI-compatible servers, one section [profiles.NAME] each; keys are named by "
+        "environment variable (api_key_env), never written here.",
+    )
+    stages: dict[Literal["scenario", "tasks", "database", "interface", "verification", "embedding"], str] = Field(
+        default_factory=dict,
+        description="The profile that a stage of the synthesis uses where it is not the one named default.",
+    )
+
+    @field_serializer("profiles")
+    def _as_chosen(self, profiles: dict[str, Profile]) -> dict[str, Any]:
+        return {name: profile.model_dump(exclude_defaults=True) for name, profile in profiles.items()}
 
 
 def settings_path() -> Path:
@@ -97,7 +116,8 @@ def _first_fault(error: ValidationError) -> str:
     fault = error.errors()[0]
     key = ".".join(map(str, fault["loc"]))
     if fault["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(key, Settings.model_fields, n=1)
-        hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(Settings.model_fields)}."
+        there = Profile.model_fields if fault["loc"][0] == "profiles" else Settings.model_fields
+        close = difflib.get_close_matches(str(fault["loc"][-1]), there, n=1)
+        hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(there)}."
         return f"there is no setting {key!r}. {hint}"
     return f"{key} is {fault['input']!r}; {fault['msg'][:1].lower()}{fault['msg'][1:]}."
