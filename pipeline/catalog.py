@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, and_, case, exists, insert, literal, select, update
+from sqlalchemy import Connection, and_, case, exists, func, insert, literal, select, update
 
 from pipeline.catalog_tables import blobs, checks, events, runs, scenarios, versions
 from pipeline.errors import UserError
 from pipeline.model import DEFAULT_NOW, Author, Cost, Environment, Mode, Part, content_hash, normalise
 from pipeline.parts import canonical, dumps, read_view
 from pipeline.records import (
-    CheckResult,
     Event,
     Run,
+    StoredCheck,
     Summary,
     Version,
     read_check,
@@ -78,26 +78,32 @@ class Catalog:
         with self._reading() as connection:
             return list(connection.scalars(select(scenarios.c.name).order_by(scenarios.c.name)))
 
+    def resolve(self, name: str) -> str:
+        """The normalised name of the environment that a person means by a name or title.
+
+        Raises UserError for an unknown one, and names close matches.
+        """
+        with self._reading() as connection:
+            return self._require(connection, name).name
+
     def summaries(self) -> list[Summary]:
         """All environments in one row each, by name."""
         with self._reading() as connection:
             return [read_summary(row) for row in connection.execute(select(scenarios).order_by(scenarios.c.name))]
 
-    def environment(self, name: str) -> Environment:
-        """The current versions of an environment's parts as one typed value; a title will do for the name.
+    def environment(self, name: str, *, parts: Iterable[Part] = tuple(Part)) -> Environment:
+        """The current versions of an environment's parts as one typed value. Raises UserError as `resolve` does.
 
-        Raises UserError for an unknown name, and names close matches.
+        Only `parts` are read, the others look missing: code, rows and verifiers are most of an environment.
         """
         with self._reading() as connection:
-            row = connection.execute(select(scenarios).where(scenarios.c.name == normalise(name))).one_or_none()
-            if row is None:
-                raise self._unknown(name)
+            row = self._require(connection, name)
             contents = {
                 (Part(part), slot): _unpack(data)
                 for part, slot, data in connection.execute(
                     select(versions.c.part, versions.c.slot, blobs.c.data)
                     .join(blobs, blobs.c.sha == versions.c.sha)
-                    .where(versions.c.scenario == row.name, versions.c.current)
+                    .where(versions.c.scenario == row.name, versions.c.current, versions.c.part.in_(parts))
                 )
             }
         return Environment(
@@ -109,10 +115,12 @@ class Catalog:
             **read_view(contents),
         )
 
-    def environments(self, names: Iterable[str] | None = None) -> Iterator[Environment]:
-        """The named environments, or all of them by name, read one at a time."""
+    def environments(
+        self, names: Iterable[str] | None = None, *, parts: Iterable[Part] = tuple(Part)
+    ) -> Iterator[Environment]:
+        """The named environments, or all of them by name, read one at a time; `parts` as for `environment`."""
         for name in self.names() if names is None else names:
-            yield self.environment(name)
+            yield self.environment(name, parts=parts)
 
     def put(
         self,
@@ -240,21 +248,15 @@ class Catalog:
         """What the version's source had beside its content."""
         return orjson.loads(self.content(version.extra_sha)) if version.extra_sha else {}
 
+    def newest_version(self) -> int:
+        """The id of the newest version of anything, 0 where there is none: it grows with every change."""
+        with self._reading() as connection:
+            return connection.scalar(select(func.max(versions.c.id))) or 0
+
     # Checks
 
-    def content_key(self, name: str) -> str:
-        """A digest of everything that decides how an environment behaves: its current contents and its pinned time."""
-        with self._reading() as connection:
-            now = self._require(connection, name).now
-            rows = connection.execute(
-                select(versions.c.part, versions.c.slot, versions.c.sha)
-                .where(versions.c.scenario == name, versions.c.current)
-                .order_by(versions.c.part, versions.c.slot)
-            )
-            return content_hash(dumps([now, [list(row) for row in rows]]))
-
     def set_check(self, name: str, status: str, findings_json: str, key: str) -> None:
-        """Keep the result of a check: "pass", "warn" or "fail", the findings as a JSON array, and what it holds for."""
+        """Keep the result of a check: "pass", "warn" or "fail", what was found as JSON, and what it holds for."""
         values = {"status": status, "findings": findings_json, "key": key, "created_at": _clock()}
         with self._writing() as connection:
             self._require(connection, name)
@@ -262,13 +264,11 @@ class Catalog:
                 connection.execute(insert(checks).values(scenario=name, **values))
             connection.execute(update(scenarios).where(scenarios.c.name == name).values(check_status=status))
 
-    def check(self, name: str) -> CheckResult | None:
-        """The last check of an environment, or None. It still holds where its key is what the caller would use now."""
+    def check(self, name: str, key: str | None = None) -> StoredCheck | None:
+        """The last check of an environment, or None; with a key, None also where it was kept under another one."""
         with self._reading() as connection:
             row = connection.execute(select(checks).where(checks.c.scenario == name)).one_or_none()
-        if row is None:
-            return None
-        return read_check(row)
+        return None if row is None or key not in (None, row.key) else read_check(row)
 
     # Runs and their events
 
@@ -351,7 +351,7 @@ class Catalog:
         return UserError(f"There is no environment {name!r}.{hint}")
 
     def _require(self, connection: Connection, name: str) -> Any:
-        row = connection.execute(select(scenarios).where(scenarios.c.name == name)).one_or_none()
+        row = connection.execute(select(scenarios).where(scenarios.c.name == normalise(name))).one_or_none()
         if row is None:
             raise self._unknown(name)
         return row

@@ -52,11 +52,11 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
-    """The last check of an environment; `key` names the content (and checks) that it holds for."""
+class StoredCheck:
+    """The last check of an environment; `key` names what it holds for (contents, pinned time, rules)."""
 
     status: str
-    findings: list[dict[str, Any]]
+    findings_json: str
     key: str
     created_at: datetime
 
@@ -125,9 +125,9 @@ def read_version(row: Any) -> Version:
     )
 
 
-def read_check(row: Any) -> CheckResult:
+def read_check(row: Any) -> StoredCheck:
     """A row of `checks`."""
-    return CheckResult(row.status, orjson.loads(row.findings), row.key, datetime.fromisoformat(row.created_at))
+    return StoredCheck(row.status, row.findings, row.key, datetime.fromisoformat(row.created_at))
 
 
 def read_run(row: Any) -> Run:

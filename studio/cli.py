@@ -12,8 +12,8 @@ from pipeline.errors import UserError
 from studio.commands.options import workspace_option
 
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Make and bring in": (),
-    "Look": (),
+    "Make and bring in": ("import",),
+    "Look": ("list",),
     "Run": (),
     "Judge and pick": (),
     "This machine": (),

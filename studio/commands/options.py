@@ -56,15 +56,19 @@ def print_json(document: Any) -> None:
 
 
 def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]], *, title: str | None = None) -> None:
-    """Print a plain table on stdout, cells as text without markup; None is blank."""
+    """Print a plain table on stdout, cells as text without markup; None is blank.
+
+    A terminal's width folds long cells; elsewhere a row is a line, however long, for grep and the like.
+    """
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table(*columns, title=title, box=None, header_style="bold", title_justify="left", pad_edge=False)
+    headers = (Column(name, overflow="fold") for name in columns)
+    table = Table(*headers, title=title, box=None, header_style="bold", title_justify="left", pad_edge=False)
     for row in rows:
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
-    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+    Console(width=None if sys.stdout.isatty() else 100_000).print(table)
 
 
 def say(message: str) -> None:
