@@ -91,6 +91,11 @@ class Catalog:
         with self._reading() as connection:
             return [read_summary(row) for row in connection.execute(select(scenarios).order_by(scenarios.c.name))]
 
+    def summary(self, name: str) -> Summary:
+        """One environment in one row. Raises UserError as `resolve` does."""
+        with self._reading() as connection:
+            return read_summary(self._require(connection, name))
+
     def environment(self, name: str, *, parts: Iterable[Part] = tuple(Part)) -> Environment:
         """The current versions of an environment's parts as one typed value. Raises UserError as `resolve` does.
 

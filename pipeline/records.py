@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from pipeline.model import Author, AuthorKind, Cost, Part
+from pipeline.model import DEFAULT_NOW, Author, AuthorKind, Cost, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class Summary:
     check: str | None
     audit: str | None
     concept: str | None
+    now: datetime = DEFAULT_NOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ def read_summary(row: Any) -> Summary:
         check=row.check_status,
         audit=row.audit,
         concept=row.concept,
+        now=datetime.fromisoformat(row.now),
     )
 
 

@@ -13,9 +13,12 @@ from studio.commands.options import workspace_option
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Make and bring in": ("import",),
-    "Look": ("list",),
+    "Look": (
+        "list",
+        "show",
+    ),
     "Run": (),
-    "Judge and pick": (),
+    "Judge and pick": ("export",),
     "This machine": (),
 }
 """Every verb, by the section of `--help` it is shown in. Verb `x-y` is `x_y_command` in `studio/commands/x_y.py`

@@ -67,8 +67,18 @@ def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]], *, tit
     headers = (Column(name, overflow="fold") for name in columns)
     table = Table(*headers, title=title, box=None, header_style="bold", title_justify="left", pad_edge=False)
     for row in rows:
-        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+        table.add_row(*(Text("" if cell is None else visible(str(cell))) for cell in row))
     Console(width=None if sys.stdout.isatty() else 100_000).print(table)
+
+
+def visible(text: str) -> str:
+    """Text from elsewhere, safe for a terminal: control characters other than newline and tab become pictures."""
+    return text.translate(_PICTURES)
+
+
+_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | dict.fromkeys(
+    range(0x7F, 0xA0), "\N{REPLACEMENT CHARACTER}"
+)
 
 
 def say(message: str) -> None:
