@@ -208,13 +208,13 @@ class DatasetteServer:
             name = question["name"]
             return _sent(self._attached.get(name) or self._source.page(name))
         start, words = question["start"], question["words"]
-        entries = [*self._attached_entries(words), *self._source.entries(words)]
-        shown = entries[start : start + question["count"]]
-        return {"total": len(entries), "entries": [asdict(entry) for entry in shown]}
-
-    def _attached_entries(self, words: str) -> list[Entry]:
-        entries = [Entry(name, page.title) for name, page in self._attached.items()]
-        return [entry for entry in entries if holds(f"{entry.name} {entry.title}", words)]
+        entries = self._source.entries(words)
+        attached = [Entry(name, page.title) for name, page in self._attached.items()]
+        return {
+            "total": len(entries),
+            "entries": [asdict(entry) for entry in entries[start : start + question["count"]]],
+            "attached": [asdict(entry) for entry in attached if holds(f"{entry.name} {entry.title}", words)],
+        }
 
 
 def holds(text: str, words: str) -> bool:

@@ -38,6 +38,9 @@ KEPT_OPEN = 16
 
 ENTRIES_A_PAGE = 50
 
+TEMPLATES = Path(__file__).parent / "templates"
+STYLE = "/-/awm-studio.css"
+
 LONGEST_VALUE = 32 * 1024 * 1024
 """Bytes of the longest string or blob a query may build: a view can be generated code, too."""
 
@@ -174,13 +177,14 @@ class Pages:
     @hookimpl
     def register_routes(self) -> list[tuple[str, Any]]:
         """Our index in place of Datasette's, which lists only what is open."""
-        return [(r"/$", self._index)]
+        return [(r"/$", self._index), (rf"{STYLE}$", self._style)]
 
     @hookimpl
     def get_metadata(self) -> dict[str, Any]:
         """Titles and descriptions. Made anew for every call, because Datasette writes into it."""
         return {
             "title": "Environments",
+            "extra_css_urls": [STYLE],
             "databases": {
                 name: {
                     "title": page["title"],
@@ -227,8 +231,12 @@ class Pages:
             "pages": -(-found["total"] // ENTRIES_A_PAGE),
             "total": found["total"],
             "entries": found["entries"],
+            "attached": found["attached"],
         }
         return Response.html(await datasette.render_template("environments.html", context, request=request))
+
+    async def _style(self) -> Response:
+        return Response((TEMPLATES / "studio.css").read_text(), content_type="text/css; charset=utf-8")
 
 
 async def _error_page(datasette: Datasette, request: Request, status: int, message: str) -> Response:
@@ -256,7 +264,7 @@ async def _serve(control: socket.socket, listener: socket.socket, downloads: boo
     handle_exception.rich = None
     parent = Parent(*await asyncio.open_connection(sock=control, limit=LONGEST_ANSWER))
     datasette = Datasette(
-        template_dir=str(Path(__file__).parent / "templates"),
+        template_dir=str(TEMPLATES),
         settings={
             # Without threads a database that was closed can be opened again under its name. With them Datasette
             # 0.65 answers 500, because it keeps one connection a thread by name.
