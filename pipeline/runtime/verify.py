@@ -1,0 +1,103 @@
+"""Runs verifiers from the host's side: one fresh locked-down process for each verdict, whose words are checked.
+
+What protects a verdict: no environment's code ever ran in the process that gives it, and the databases it judges are
+bytes the host holds. What does not: a verifier that is itself hostile makes its own verdict, and can make up the
+list of statements it ran. That is for the audit to find.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+from pipeline.model import Verifier
+from pipeline.runtime.launcher import Worker, WorkerLost
+from pipeline.runtime.limits import Limits
+
+Word = Literal["complete", "others", "evidence", "judge_error"]
+
+VERDICTS = {"code": ("complete", "others", "judge_error"), "sql": ("evidence", "judge_error")}
+"""What a verifier of each mode can come to."""
+
+QUERY_FIELDS = {"db": (str,), "sql": (str,), "ok": (bool,), "error": (str, type(None))}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a verifier says about one rollout.
+
+    `complete` or `others` in code mode, `evidence` (a dict for a judge) in sql mode. `judge_error` is no verdict:
+    the verifier or a database is broken, `error` says how, and the rollout says nothing about the agent. `queries`
+    are the statements it ran, as `{"db", "sql", "ok", "error"}` with db `initial`, `final` or `other`.
+    """
+
+    verdict: Word
+    evidence: dict[str, Any] | None = None
+    error: str | None = None
+    queries: tuple[dict[str, Any], ...] = ()
+    ms: float = 0.0
+
+
+def ask(
+    worker: Worker,
+    verifier: Verifier,
+    initial: bytes,
+    final: bytes,
+    answer: str | None,
+    *,
+    now: datetime,
+    limits: Limits,
+) -> Verdict:
+    """The verdict of a verifier in a worker that has run nothing yet, and that is ended by this."""
+    header = {
+        "op": "verify",
+        "mode": verifier.mode.value,
+        "now": now.isoformat(),
+        "timeout_s": limits.verify_timeout_s,
+    }
+    texts = [text.encode("utf-8", "surrogatepass") for text in (verifier.code, answer or "")]
+    try:
+        reply = worker.request(
+            header,
+            (texts[0], initial, final, texts[1]),
+            timeout_s=limits.verify_timeout_s + limits.grace_s,
+            what="the verifier",
+        )
+    except WorkerLost as lost:
+        return Verdict("judge_error", error=f"There is no verdict: {lost}.")
+    finally:
+        worker.end()
+    return read_verdict(reply.header, reply.attachments, verifier.mode.value)
+
+
+def read_verdict(header: Mapping[str, Any], attachments: tuple[bytes, ...], mode: str) -> Verdict:
+    """The verdict in a worker's reply. A reply that is not exactly of the expected form is a judge_error."""
+    if "too_large" in header:
+        return Verdict("judge_error", error=f"The verifier's evidence is {header['too_large'] / 1e6:.0f} MB long.")
+    word, error, queries = (header.get(key) for key in ("verdict", "error", "queries"))
+    evidence: Any = None
+    if attachments:
+        try:
+            evidence = json.loads(attachments[0])
+        except (ValueError, RecursionError):
+            return _malformed()
+    good = (
+        word in get_args(Word)
+        and word in VERDICTS[mode]
+        and isinstance(error, str | None)
+        and isinstance(queries, list)
+        and all(_is_query(query) for query in queries)
+        and isinstance(evidence, dict) == (word == "evidence")
+    )
+    return Verdict(word, evidence, error, tuple(queries)) if good else _malformed()
+
+
+def _is_query(query: Any) -> bool:
+    return isinstance(query, dict) and all(isinstance(query.get(name), kinds) for name, kinds in QUERY_FIELDS.items())
+
+
+def _malformed() -> Verdict:
+    return Verdict("judge_error", error="The verifier's process did not answer in the agreed form.")
