@@ -1,0 +1,82 @@
+"""The built databases of a workspace: one SQLite file an environment, kept until the environment changes.
+
+`NAME.db` lies in the workspace's `databases` folder beside `NAME.json`, which says what the file was built from and
+what its bytes hash to. Both are compared before the file is used, so a file that was cut short, edited, or written
+by another process for another version of the environment is built again instead of shown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import UserError
+
+if TYPE_CHECKING:
+    from pipeline.model import Environment
+    from pipeline.runtime.host import Host
+    from pipeline.workspace import Workspace
+
+
+def snapshot_file(workspace: Workspace, env: Environment, host: Host) -> Path:
+    """The file with an environment's initial database, built by `host` only if there is no current one.
+
+    Statements that fail are left out, as in every build; the checks report them. Raises UserError if the file
+    cannot be written.
+    """
+    path = workspace.databases / f"{env.name}.db"
+    key = snapshot_key(env)
+    if not _is_current(path, key):
+        _write(path, host.build(env).snapshot, key)
+    return path
+
+
+def snapshot_key(env: Environment) -> str:
+    """What a snapshot depends on, as a sha256 hex digest: DDL, rows, the pinned time, and our own version."""
+    made_from = {
+        "schema": [asdict(table) for table in env.schema],
+        "sample": [asdict(table) for table in env.sample],
+        "now": env.now.isoformat(),
+        "version": version("awm-studio"),
+    }
+    return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
+
+
+def _is_current(path: Path, key: str) -> bool:
+    try:
+        facts = json.loads(path.with_suffix(".json").read_bytes())
+        return facts == {"key": key, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    except (OSError, ValueError):
+        return False
+
+
+def _write(path: Path, snapshot: bytes, key: str) -> None:
+    facts = {"key": key, "sha256": hashlib.sha256(snapshot).hexdigest()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, snapshot)
+        replace_file(path.with_suffix(".json"), json.dumps(facts).encode())
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written: {error.strerror or error}; free some space there or make it writable."
+        ) from error
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file so that readers see the old content or the new, never a part. Raises OSError."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(temporary).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise
