@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, and_, case, exists, func, insert, literal, select, update
+from sqlalchemy import Connection, and_, case, delete, exists, func, insert, literal, select, update
 
-from pipeline.catalog_tables import blobs, checks, events, runs, scenarios, versions
+from pipeline.catalog_tables import blobs, checks, events, runs, scenarios, subsets, versions
 from pipeline.errors import UserError
 from pipeline.model import DEFAULT_NOW, Author, Cost, Environment, Mode, Part, content_hash, normalise
 from pipeline.parts import canonical, dumps, read_view
@@ -27,11 +27,13 @@ from pipeline.records import (
     Event,
     Run,
     StoredCheck,
+    StoredSubset,
     Summary,
     Version,
     read_check,
     read_event,
     read_run,
+    read_subset,
     read_summary,
     read_version,
 )
@@ -274,6 +276,35 @@ class Catalog:
         with self._reading() as connection:
             row = connection.execute(select(checks).where(checks.c.scenario == name)).one_or_none()
         return None if row is None or key not in (None, row.key) else read_check(row)
+
+    # Subsets
+
+    def set_subset(self, name: str, document: Mapping[str, Any], card: Mapping[str, Any]) -> None:
+        """Keep a subset under a name, in place of one of that name; document and card are JSON objects."""
+        values = {"card": dumps(card), "document": dumps(document), "created_at": _clock()}
+        with self._writing() as connection:
+            if not connection.execute(update(subsets).where(subsets.c.name == name).values(values)).rowcount:
+                connection.execute(insert(subsets).values(name=name, **values))
+
+    def subset(self, name: str) -> dict[str, Any]:
+        """The document of a subset. Raises UserError where there is none of that name."""
+        with self._reading() as connection:
+            document = connection.scalar(select(subsets.c.document).where(subsets.c.name == name))
+        if document is None:
+            there = ", ".join(found.name for found in self.subsets()) or "none yet; awm-studio subset makes one"
+            raise UserError(f"There is no subset {name!r}. There are: {there}.")
+        return orjson.loads(document)
+
+    def subsets(self) -> list[StoredSubset]:
+        """All subsets with their cards, by name."""
+        columns = select(subsets.c.name, subsets.c.card, subsets.c.created_at).order_by(subsets.c.name)
+        with self._reading() as connection:
+            return [read_subset(row) for row in connection.execute(columns)]
+
+    def remove_subset(self, name: str) -> None:
+        """Forget a subset; one that is not there is forgotten already."""
+        with self._writing() as connection:
+            connection.execute(delete(subsets).where(subsets.c.name == name))
 
     # Runs and their events
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = "0001"
+SCHEMA_VERSION = "0002"
 """The newest migration; a catalog that names another one was made by another version of this program."""
 
 metadata = MetaData()
@@ -108,4 +108,13 @@ events = Table(
     Column("data", Text, nullable=False),
     Column("created_at", String(40), nullable=False),
     Index("events_of_a_run", "run", "id"),
+)
+
+subsets = Table(
+    "subsets",
+    metadata,
+    Column("name", String(200), primary_key=True),
+    Column("card", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("created_at", String(40), nullable=False),
 )

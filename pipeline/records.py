@@ -63,6 +63,15 @@ class StoredCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredSubset:
+    """A subset as a list shows it: its card, without its pairs."""
+
+    name: str
+    card: dict[str, Any]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """A synthesis, audit, rollout batch, training or evaluation. `pid` is the process that works on it."""
 
@@ -130,6 +139,11 @@ def read_version(row: Any) -> Version:
 def read_check(row: Any) -> StoredCheck:
     """A row of `checks`."""
     return StoredCheck(row.status, row.findings, row.key, datetime.fromisoformat(row.created_at))
+
+
+def read_subset(row: Any) -> StoredSubset:
+    """A row of `subsets`, without its document."""
+    return StoredSubset(row.name, orjson.loads(row.card), datetime.fromisoformat(row.created_at))
 
 
 def read_run(row: Any) -> Run:
