@@ -1,0 +1,320 @@
+"""The one database connection of a program: instances' states are swapped in and out of it.
+
+A new connection parses its schema at its first query, which costs more than most calls; putting another state into
+an open one costs microseconds. So a program has one connection, every engine and `sqlite3.connect` of the program
+hands it out, and at the end of every call whatever that call left on it is taken off again.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy.engine import Engine
+from sqlalchemy.orm import close_all_sessions
+from sqlalchemy.pool import ConnectionPoolEntry, Pool
+
+from pipeline.runtime.clock import Clock, pin_sql_time
+
+_STATEMENT_CACHE = 512  # prepared statements kept; generated programs have a few hundred distinct ones
+
+_READING_PRAGMAS = frozenset(
+    {
+        *("table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "function_list"),
+        *("foreign_key_list", "foreign_key_check", "integrity_check", "quick_check", "collation_list"),
+    }
+)
+"""PRAGMAs whose argument says what to report; with any other, an argument is a setting (sqlite.org/pragma.html)."""
+
+_TEMPORARY = frozenset(
+    getattr(sqlite3, f"SQLITE_{verb}_TEMP_{noun}")
+    for verb in ("CREATE", "DROP")
+    for noun in ("INDEX", "TABLE", "TRIGGER", "VIEW")
+)
+_ACROSS_STATEMENTS = frozenset({"last_insert_rowid", "changes", "total_changes"})
+"""SQL functions whose result is what an earlier statement of the same connection left behind."""
+
+
+class InstanceConnection(sqlite3.Connection):
+    """A SQLite connection that notices what would outlive the call on it, so that it can be replaced afterwards."""
+
+    marked = False
+    """Whether something was done that the next call on this connection could see."""
+
+    def close(self) -> None:
+        """Roll back; the connection belongs to the program, so it stays open."""
+        if self.in_transaction:
+            self.rollback()
+
+    def _marking(name: str) -> Callable[..., Any]:
+        def method(self: InstanceConnection, *args: Any, **kwargs: Any) -> Any:
+            self.marked = True
+            return getattr(sqlite3.Connection, name)(self, *args, **kwargs)
+
+        method.__name__ = name
+        return method
+
+    create_function = _marking("create_function")
+    create_aggregate = _marking("create_aggregate")
+    create_collation = _marking("create_collation")
+    create_window_function = _marking("create_window_function")
+    set_trace_callback = _marking("set_trace_callback")
+    set_authorizer = _marking("set_authorizer")
+    set_progress_handler = _marking("set_progress_handler")
+    del _marking
+
+
+class Database:
+    """What a program's code talks to: one connection that holds one state at a time.
+
+    `load` puts a state in, `snapshot` takes the current one out, `finish` ends a call. `foreign_keys` enforces
+    foreign keys; off, as in upstream's servers, unless the program itself turns them on.
+    """
+
+    def __init__(self, clock: Clock, *, foreign_keys: bool = False) -> None:
+        self.clock = clock
+        self.foreign_keys = foreign_keys
+        self.pools: list[InstancePool] = []
+        self.deadline = math.inf
+        """The moment (`time.monotonic`) at which a running SQL statement is aborted."""
+        self.reads_history = False
+        """Whether the program asks what earlier statements of the connection did (`last_insert_rowid()` in SQL). The
+        call that shows it may have seen another call's answer and has to be repeated; from then on every call ends
+        with a new connection."""
+        self._swapping = False
+        self._loaded: bytes | None = None
+        self._connect()
+
+    def load(self, snapshot: bytes) -> None:
+        """Make `snapshot` the state that the program's code sees."""
+        if snapshot is self._loaded:
+            return
+        self._loaded = None
+        if snapshot:
+            try:
+                self._deserialize(snapshot)
+            except sqlite3.OperationalError:  # a statement that was never finished still reads the old state
+                self.reconnect()
+                self._deserialize(snapshot)
+        elif self.connection.serialize():
+            self.reconnect()
+        self._loaded = snapshot
+
+    def snapshot(self) -> bytes:
+        """The current state: the very object that was loaded, if nothing has changed."""
+        current = self.connection.serialize()
+        if self._loaded is None or current != self._loaded:
+            self._loaded = current
+        return self._loaded
+
+    def discard(self) -> None:
+        """Forget the current state; the next `load` starts from what it is given."""
+        self._loaded = None
+
+    def finish(self) -> None:
+        """End a call: take back what it left checked out, roll back what it left open, undo what it left behind."""
+        if any(pool.out for pool in self.pools):
+            close_all_sessions()
+            for pool in self.pools:
+                pool.take_back()
+        connection = self.connection
+        if connection.in_transaction:
+            connection.rollback()
+        if (
+            self.reads_history
+            or connection.marked
+            or connection.row_factory is not None
+            or connection.text_factory is not str
+            or connection.isolation_level != self._isolation_level
+        ):
+            self.reconnect()
+
+    def reconnect(self) -> None:
+        """Replace the connection by a fresh one that holds the same state."""
+        state = self._loaded if self._loaded is not None else self.connection.serialize()
+        old = self.connection
+        for pool in self.pools:
+            pool.forget()
+        self._connect()
+        if state:
+            self._deserialize(state)
+        sqlite3.Connection.close(old)
+
+    def _deserialize(self, snapshot: bytes) -> None:
+        self._swapping = True  # SQLite reopens the database by an ATTACH of its own
+        try:
+            self.connection.deserialize(snapshot)
+        finally:
+            self._swapping = False
+
+    def _connect(self) -> None:
+        connection = sqlite3.connect(
+            ":memory:", check_same_thread=False, cached_statements=_STATEMENT_CACHE, factory=InstanceConnection
+        )
+        pin_sql_time(connection, self.clock)
+        if self.foreign_keys:
+            connection.execute("PRAGMA foreign_keys = ON")
+        connection.set_authorizer(self._authorize)
+        connection.set_progress_handler(self._interrupted, 10_000)
+        connection.marked = False
+        self.connection = connection
+        self._isolation_level = connection.isolation_level
+
+    def _interrupted(self) -> bool:
+        return time.monotonic() > self.deadline
+
+    def settings(self) -> _Settings:
+        """A context in which what is done to the connection is the program's configuration and stays."""
+        return _Settings(self)
+
+    def _authorize(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
+        if action in (sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT):
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION:
+            if second == "load_extension":
+                return sqlite3.SQLITE_DENY
+            if second in _ACROSS_STATEMENTS:
+                self.reads_history = True
+        elif action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH):
+            return sqlite3.SQLITE_OK if self._swapping else sqlite3.SQLITE_DENY
+        elif action in _TEMPORARY or (
+            action == sqlite3.SQLITE_PRAGMA and second is not None and str(first).lower() not in _READING_PRAGMAS
+        ):
+            self.connection.marked = True
+        return sqlite3.SQLITE_OK
+
+    def create_engine(self, url: Any = None, **options: Any) -> Engine:
+        """What the program gets from `sqlalchemy.create_engine`: an engine on this database, whatever the URL.
+
+        Options about reaching and pooling connections mean nothing here and are left out; so is logging.
+        """
+        pool = InstancePool(self)
+        self.pools.append(pool)
+        kept = {name: value for name, value in options.items() if name in _ENGINE_OPTIONS}
+        return sqlalchemy.create_engine("sqlite://", pool=pool, **kept)
+
+    def connect(self, database: Any = ":memory:", *args: Any, **kwargs: Any) -> Any:
+        """What the program gets from `sqlite3.connect`: this database, unless it asks for one in memory."""
+        if database == ":memory:":
+            connection = sqlite3.connect(database, *args, **kwargs)
+            pin_sql_time(connection, self.clock)
+            return connection
+        return BorrowedConnection(self)
+
+
+_ENGINE_OPTIONS = frozenset(
+    {
+        *("execution_options", "hide_parameters", "isolation_level", "json_deserializer", "json_serializer"),
+        *("insertmanyvalues_page_size", "label_length", "native_datetime", "query_cache_size", "use_insertmanyvalues"),
+    }
+)
+
+
+class _Settings:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        self._marked = self._database.connection.marked
+
+    def __exit__(self, *_: object) -> None:
+        database = self._database
+        database.connection.marked = self._marked
+        database._isolation_level = database.connection.isolation_level
+
+
+class InstancePool(Pool):
+    """A SQLAlchemy pool over the program's one connection: every checkout is another record of the same connection.
+
+    Only the last record to come back rolls back: with one connection, an earlier one would undo the work of those
+    that are still out.
+    """
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(self._shared, reset_on_return=None)
+        self._database = database
+        self.out: list[ConnectionPoolEntry] = []
+        self._idle: list[ConnectionPoolEntry] = []
+
+    def _shared(self) -> sqlite3.Connection:
+        return self._database.connection
+
+    def _do_get(self) -> ConnectionPoolEntry:
+        if self._idle:
+            record = self._idle.pop()
+        else:
+            with self._database.settings():  # listeners for "connect" run here: PRAGMAs, functions
+                record = self._create_connection()
+        self.out.append(record)
+        return record
+
+    def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
+        if record not in self.out:  # taken back before
+            return
+        self.out.remove(record)
+        self._idle.append(record)
+        connection = self._database.connection
+        if connection.in_transaction and not any(pool.out for pool in self._database.pools):
+            connection.rollback()
+
+    def take_back(self) -> None:
+        """Disown what is still out, whoever holds it: when it is collected later, nothing must happen to others."""
+        for record in self.out:
+            record.fairy_ref = None
+        self.out.clear()
+
+    def forget(self) -> None:
+        """Drop all records; the next checkout connects anew, and "connect" listeners run again."""
+        self.out.clear()
+        self._idle.clear()
+
+    def dispose(self) -> None:
+        """Nothing: the connection belongs to the program."""
+
+    def recreate(self) -> InstancePool:
+        """Itself: `Engine.dispose` asks for a fresh pool, and there is only one connection."""
+        return self
+
+    def status(self) -> str:
+        """As `Pool.status`."""
+        return f"{len(self.out)} checked out"
+
+
+class BorrowedConnection:
+    """What `sqlite3.connect` gives a program: the shared connection, with row and text factories of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.row_factory: Any = None
+
+    def cursor(self, *args: Any, **kwargs: Any) -> sqlite3.Cursor:
+        """As `sqlite3.Connection.cursor`."""
+        cursor = self._database.connection.cursor(*args, **kwargs)
+        cursor.row_factory = self.row_factory
+        return cursor
+
+    def execute(self, *args: Any) -> sqlite3.Cursor:
+        """As `sqlite3.Connection.execute`."""
+        return self.cursor().execute(*args)
+
+    def executemany(self, *args: Any) -> sqlite3.Cursor:
+        """As `sqlite3.Connection.executemany`."""
+        return self.cursor().executemany(*args)
+
+    def executescript(self, script: str) -> sqlite3.Cursor:
+        """As `sqlite3.Connection.executescript`."""
+        return self.cursor().executescript(script)
+
+    def __enter__(self) -> BorrowedConnection:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        connection = self._database.connection
+        connection.commit() if kind is None else connection.rollback()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database.connection, name)

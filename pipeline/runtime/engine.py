@@ -1,0 +1,204 @@
+"""Runs tool calls of one program on any number of states.
+
+A state is a value: the bytes of a database (and of the program's module state, where it has any), known by a number.
+Instances are pointers to states, so resetting, forking and undoing cost nothing; a call takes a state and gives the
+next one.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from pipeline.runtime.faults import server_error
+from pipeline.runtime.invoke import Answer, Invoker
+from pipeline.runtime.program import Program
+from pipeline.runtime.tools import ArgumentCheck, error_text, result_text, unknown_tool_text
+
+_RING_AGAIN = 0.05  # seconds between alarms once time is up, for code that swallows the first one
+
+
+class CallTimeout(BaseException):
+    """A call has used up its time. Not an Exception, so that generated `except Exception` does not stop it."""
+
+
+class State(NamedTuple):
+    """A program's state: a SQLite file, and what the program keeps in its module (None: nothing)."""
+
+    snapshot: bytes
+    module: bytes | None
+
+
+class Engine:
+    """Calls a program's tools on numbered states. State 0 is the program's template and is always there."""
+
+    template_state = 0
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._states: dict[int, State] = {}
+        self._numbers: dict[State, int] = {}
+        self._next = 0
+        self._invokers: dict[str, Invoker] = {}
+        self._checks: dict[str, ArgumentCheck] = {}
+        self._calls = self._timeouts = 0
+        self._number(State(program.template, program.state.save()))
+
+    def put(self, snapshot: bytes) -> int:
+        """The number of the state whose database is `snapshot`, with the module state of a fresh instance."""
+        return self._number(State(snapshot, self._states[self.template_state].module))
+
+    def get(self, state: int) -> bytes:
+        """The database of a state, as the bytes of a SQLite file. Raises KeyError for a dropped or unknown one."""
+        return self._states[state].snapshot
+
+    def drop(self, states: Iterable[int]) -> None:
+        """Forget states; unknown numbers and the template are ignored."""
+        for number in states:
+            if number != self.template_state and (state := self._states.pop(number, None)) is not None:
+                del self._numbers[state]
+
+    def stats(self) -> dict[str, int]:
+        """`states` held and their `bytes`, `calls` made and `timeouts` among them."""
+        size = sum(len(state.snapshot) + len(state.module or b"") for state in self._states.values())
+        return {"states": len(self._states), "bytes": size, "calls": self._calls, "timeouts": self._timeouts}
+
+    def call(
+        self, state: int, tick: int, tool: str, arguments: Mapping[str, Any], *, timeout: float, direct: bool = True
+    ) -> tuple[int, dict[str, Any]]:
+        """Call a tool in a state at a tick; gives the state after it and the reply.
+
+        The reply has `status`, `body` (JSON, or text that is not), `text` (what the agent is shown), `error` (None,
+        or `kind`, `message`, `detail`), `ms` and `writes` (whether the database changed). After a timeout the state
+        is the one before the call: where a call is cut off depends on the machine. `direct=False` sends every call
+        through the whole application, which must not change the reply.
+        """
+        started = time.perf_counter()
+        self._calls += 1
+        after, reply = self._reply(state, tick, tool, arguments, timeout, direct)
+        reply["ms"] = (time.perf_counter() - started) * 1000
+        reply["writes"] = self._states[after].snapshot is not self._states[state].snapshot
+        return after, reply
+
+    def _reply(
+        self, state: int, tick: int, tool: str, arguments: Mapping[str, Any], timeout: float, direct: bool
+    ) -> tuple[int, dict[str, Any]]:
+        if tool not in self.program.routes:
+            text = unknown_tool_text(tool)
+            return state, _reply(404, text, text, _error("tool_not_found", text))
+        wrong = self._check(tool).error(arguments)
+        if wrong is not None:
+            return state, _reply(422, wrong, wrong, _error("invalid_arguments", wrong, {"source": "input_schema"}))
+        try:
+            after, answer = self._run(state, tick, tool, arguments, timeout, direct)
+        except CallTimeout:
+            self._timeouts += 1
+            text = f"Error calling {tool}. No answer within {timeout:g} seconds."
+            return state, _reply(504, text, text, _error("timeout", text))
+        return after, self._describe(tool, answer)
+
+    def _run(
+        self, state: int, tick: int, tool: str, arguments: Mapping[str, Any], timeout: float, direct: bool
+    ) -> tuple[int, Answer]:
+        program, database = self.program, self.program.database
+        before = self._states[state]
+        invoker = self._invoker(tool)
+        for _ in range(2):
+            reads_history = database.reads_history
+            database.load(before.snapshot)
+            program.state.restore(before.module)
+            program.clock.at(tick)
+            try:
+                with _time_limit(timeout), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    database.deadline = time.monotonic() + timeout
+                    answer = program.loop.run(invoker.answer(arguments, direct=direct))
+                if time.monotonic() > database.deadline:
+                    raise CallTimeout
+            except BaseException:
+                database.deadline = float("inf")
+                database.finish()
+                database.discard()
+                raise
+            database.deadline = float("inf")
+            database.finish()
+            if database.reads_history == reads_history:
+                break
+            database.discard()  # it may have seen another instance's history: once more, on the new connection
+        return self._number(State(database.snapshot(), program.state.save())), answer
+
+    def _describe(self, tool: str, answer: Answer) -> dict[str, Any]:
+        status, content = answer.status, answer.content
+        if status is None:
+            return _reply(422, content, content, _error("invalid_arguments", content, {"source": "request"}))
+        body = _json_or_text(content)
+        if status < 400:
+            return _reply(status, body, result_text(content), None)
+        text = error_text(tool, status, content)
+        if status >= 500:
+            return _reply(status, body, text, server_error(self.program, answer.error, content))
+        kind = "invalid_arguments" if status == 422 else "client_error"
+        detail = body.get("detail") if isinstance(body, dict) else body
+        return _reply(status, body, text, _error(kind, detail if isinstance(detail, str) else content, detail))
+
+    def _number(self, state: State) -> int:
+        number = self._numbers.get(state)
+        if number is None:
+            number = self._numbers[state] = self._next
+            self._states[number] = state
+            self._next += 1
+        return number
+
+    def _invoker(self, tool: str) -> Invoker:
+        if tool not in self._invokers:
+            self._invokers[tool] = Invoker(self.program.app, self.program.routes[tool])
+        return self._invokers[tool]
+
+    def _check(self, tool: str) -> ArgumentCheck:
+        if tool not in self._checks:
+            self._checks[tool] = ArgumentCheck(self.program.routes[tool].tool.input_schema)
+        return self._checks[tool]
+
+
+def _reply(status: int, body: Any, text: str, error: dict[str, Any] | None) -> dict[str, Any]:
+    return {"status": status, "body": body, "text": text, "error": error}
+
+
+def _error(kind: str, message: str, detail: Any = None) -> dict[str, Any]:
+    return {"kind": kind, "message": message, "detail": detail}
+
+
+def _json_or_text(content: str) -> Any:
+    import json
+
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError:
+        return content
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Raise CallTimeout in the code inside when its time is up, again and again until it is out.
+
+    Alarms reach the main thread only; in any other, nothing limits Python code.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        raise CallTimeout
+
+    previous = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _RING_AGAIN)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)

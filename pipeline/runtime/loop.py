@@ -1,0 +1,96 @@
+"""Runs coroutines to their end where there are no threads, no sockets and no time to wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import anyio.to_thread
+
+from pipeline.runtime.clock import STEP
+
+T = TypeVar("T")
+
+
+class NeverWakesUp(RuntimeError):
+    """A coroutine waits for something that nothing in this process can bring about."""
+
+
+class InlineLoop(asyncio.BaseEventLoop):
+    """An event loop that opens no descriptors, waits for nothing and runs executor jobs on the spot.
+
+    Its time is its own: when all tasks sleep it moves to the moment the first one wakes. So `asyncio.sleep` returns
+    at once and in the right order, and the same calls always interleave in the same way.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._moment = 0.0
+        self._selector = self  # BaseEventLoop asks it for I/O events between two rounds
+
+    def time(self) -> float:
+        """Seconds that coroutines have slept on this loop."""
+        return self._moment
+
+    def select(self, timeout: float | None) -> list[Any]:
+        """No I/O ever happens: go to the next moment at which somebody wakes."""
+        if timeout is None:
+            raise NeverWakesUp("the handler waits for something that can never happen")
+        self._moment += timeout
+        return []
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+        """Run `func` now, in this thread."""
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The coroutine's result.
+
+        Tasks it leaves behind go on for the time until the next call, then they are cancelled: whatever they do
+        belongs to this call and to no other.
+        """
+        self._moment = 0.0
+        with inline_threads():
+            try:
+                return self.run_until_complete(coroutine)
+            finally:
+                self._finish_tasks()
+                self._scheduled.clear()
+                self._ready.clear()
+
+    def _finish_tasks(self) -> None:
+        left = asyncio.all_tasks(self)
+        if not left:
+            return
+        self.run_until_complete(asyncio.wait(left, timeout=STEP.total_seconds()))
+        for task in left:
+            task.cancel()
+        self.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+
+
+@contextmanager
+def inline_threads() -> Iterator[None]:
+    """While active, `anyio.to_thread.run_sync` (Starlette's thread pool) runs its function in this thread."""
+    threaded = anyio.to_thread.run_sync
+    anyio.to_thread.run_sync = _run_inline
+    try:
+        yield
+    finally:
+        anyio.to_thread.run_sync = threaded
+
+
+async def _run_inline(func: Callable[..., T], *args: Any, **_: Any) -> T:
+    return func(*args)
