@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from pipeline.catalog import NAME_LIMIT
+from pipeline.changes import NAME_LIMIT
 from pipeline.model import DEFAULT_NOW, AuthorKind, Mode, Part, normalise
 from pipeline.parts import (
     dumps,

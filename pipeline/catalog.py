@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import threading
-import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -17,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, and_, case, delete, exists, func, insert, literal, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from pipeline.catalog_tables import blobs, checks, events, runs, scenarios, subsets, versions
+from pipeline.changes import Change, clock, put_version, unpack, update_scenario
 from pipeline.errors import UserError
-from pipeline.model import DEFAULT_NOW, Author, Cost, Environment, Mode, Part, content_hash, normalise
-from pipeline.parts import canonical, dumps, read_view
+from pipeline.model import Author, Cost, Environment, Part, normalise
+from pipeline.parts import dumps, read_view
 from pipeline.records import (
     Event,
     Run,
@@ -38,12 +38,6 @@ from pipeline.records import (
     read_version,
 )
 from pipeline.storage import close_storage, open_storage, writing
-
-COMPRESSION = 1
-"""zlib's quickest level: level 6 makes a catalog of the AWM release 15 % smaller and its import twice as slow."""
-
-NAME_LIMIT = 200
-"""The longest normalised scenario name, in characters: it names files (255 bytes at most) and is a key."""
 
 
 class Catalog:
@@ -106,7 +100,7 @@ class Catalog:
         with self._reading() as connection:
             row = self._require(connection, name)
             contents = {
-                (Part(part), slot): _unpack(data)
+                (Part(part), slot): unpack(data)
                 for part, slot, data in connection.execute(
                     select(versions.c.part, versions.c.slot, blobs.c.data)
                     .join(blobs, blobs.c.sha == versions.c.sha)
@@ -156,47 +150,10 @@ class Catalog:
 
         Raises UserError where the name is not a normalised one or the content is not what the part needs.
         """
-        part = Part(part)
-        content = canonical(part, content)
-        _require_name(name, part, content)
-        sha, extra_text = content_hash(content), dumps(dict(extra)) if extra else None
-        extra_sha = content_hash(extra_text) if extra_text else None
+        change = Change(name, Part(part), slot, content, extra or {}, author, tuple(parents), cost)
+        about = {"title": title, "origin": origin, "domain": domain, "now": _iso(now)}
         with self._writing() as connection:
-            self._describe(
-                connection, name, author, {"title": title, "origin": origin, "domain": domain, "now": _iso(now)}
-            )
-            here = and_(versions.c.scenario == name, versions.c.part == part, versions.c.slot == slot)
-            earlier = connection.execute(select(versions).where(here).order_by(versions.c.number)).all()
-            for row in reversed(earlier if not revive else earlier[-1:]):
-                if (row.sha, row.extra_sha) == (sha, extra_sha):
-                    return read_version(row)
-            _store(connection, sha, content)
-            if extra_sha and extra_text:
-                _store(connection, extra_sha, extra_text)
-            if earlier:
-                connection.execute(update(versions).where(here, versions.c.current).values(current=False))
-            inserted = connection.execute(
-                insert(versions).returning(*versions.c),
-                {
-                    "scenario": name,
-                    "part": part,
-                    "slot": slot,
-                    "number": len(earlier) + 1,
-                    "current": True,
-                    "sha": sha,
-                    "extra_sha": extra_sha,
-                    "author_kind": author.kind,
-                    "author": author.name,
-                    "created_at": _clock(),
-                    "parents": dumps(list(parents)),
-                    "tokens_in": cost and cost.tokens_in,
-                    "tokens_out": cost and cost.tokens_out,
-                    "usd": cost and cost.usd,
-                    "seconds": cost and cost.seconds,
-                },
-            ).one()
-            self._count(connection, name, part, slot, content, first=not earlier)
-            return read_version(inserted)
+            return put_version(connection, change, about, revive=revive)
 
     def describe(
         self,
@@ -210,12 +167,17 @@ class Catalog:
         concept: str | None = None,
     ) -> None:
         """Set what is known about a scenario as a whole; what is None stays. Raises UserError for an unknown name."""
-        values = {
-            "title": title, "origin": origin, "domain": domain, "now": _iso(now), "audit": audit, "concept": concept
-        }  # fmt: skip
+        given = {
+            "title": title,
+            "origin": origin,
+            "domain": domain,
+            "now": _iso(now),
+            "audit": audit,
+            "concept": concept,
+        }
         with self._writing() as connection:
-            self._require(connection, name)
-            self._describe(connection, name, None, values)
+            scenario = self._require(connection, name)
+            update_scenario(connection, scenario, {key: value for key, value in given.items() if value is not None})
 
     @contextmanager
     def bulk(self) -> Generator[None]:
@@ -249,7 +211,7 @@ class Catalog:
             data = connection.scalar(select(blobs.c.data).where(blobs.c.sha == sha))
         if data is None:
             raise KeyError(sha)
-        return _unpack(data)
+        return unpack(data)
 
     def extra(self, version: Version) -> dict[str, Any]:
         """What the version's source had beside its content."""
@@ -264,7 +226,7 @@ class Catalog:
 
     def set_check(self, name: str, status: str, findings_json: str, key: str) -> None:
         """Keep the result of a check: "pass", "warn" or "fail", what was found as JSON, and what it holds for."""
-        values = {"status": status, "findings": findings_json, "key": key, "created_at": _clock()}
+        values = {"status": status, "findings": findings_json, "key": key, "created_at": clock()}
         with self._writing() as connection:
             self._require(connection, name)
             if not connection.execute(update(checks).where(checks.c.scenario == name).values(values)).rowcount:
@@ -281,7 +243,7 @@ class Catalog:
 
     def set_subset(self, name: str, document: Mapping[str, Any], card: Mapping[str, Any]) -> None:
         """Keep a subset under a name, in place of one of that name; document and card are JSON objects."""
-        values = {"card": dumps(card), "document": dumps(document), "created_at": _clock()}
+        values = {"card": dumps(card), "document": dumps(document), "created_at": clock()}
         with self._writing() as connection:
             if not connection.execute(update(subsets).where(subsets.c.name == name).values(values)).rowcount:
                 connection.execute(insert(subsets).values(name=name, **values))
@@ -314,8 +276,8 @@ class Catalog:
             "kind": kind,
             "state": "queued",
             "config": dumps(config),
-            "created_at": _clock(),
-            "updated_at": _clock(),
+            "created_at": clock(),
+            "updated_at": clock(),
         }
         with self._writing() as connection:
             return connection.execute(insert(runs).values(values).returning(runs.c.id)).scalar_one()
@@ -326,7 +288,7 @@ class Catalog:
             raise TypeError(f"a run has no {', '.join(sorted(unknown))}")
         values = {key: dumps(value) if key in ("config", "result") else value for key, value in fields.items()}
         with self._writing() as connection:
-            found = connection.execute(update(runs).where(runs.c.id == run).values(updated_at=_clock(), **values))
+            found = connection.execute(update(runs).where(runs.c.id == run).values(updated_at=clock(), **values))
             if not found.rowcount:
                 raise UserError(f"There is no run {run}; awm-studio run list shows those there are.")
 
@@ -338,7 +300,7 @@ class Catalog:
 
     def add_event(self, run: int, kind: str, data: Any, scenario: str | None = None) -> int:
         """Append an event to a run; `data` is JSON. Returns its id."""
-        values = {"run": run, "kind": kind, "data": dumps(data), "scenario": scenario, "created_at": _clock()}
+        values = {"run": run, "kind": kind, "data": dumps(data), "scenario": scenario, "created_at": clock()}
         with self._writing() as connection:
             return connection.execute(insert(events).values(values).returning(events.c.id)).scalar_one()
 
@@ -391,77 +353,6 @@ class Catalog:
         if row is None:
             raise self._unknown(name)
         return row
-
-    def _describe(
-        self, connection: Connection, name: str, author: Author | None, values: Mapping[str, str | None]
-    ) -> None:
-        """Set what is not None; with an author, create the scenario where it is new."""
-        given: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
-        row = connection.execute(select(scenarios).where(scenarios.c.name == name)).one_or_none()
-        if row is None and author is not None:
-            new = {"title": name, "origin": author.kind.value, "now": DEFAULT_NOW.isoformat()} | given
-            missing = ",".join(Environment(name).missing)
-            connection.execute(
-                insert(scenarios).values(name=name, code_verifiers=0, sql_verifiers=0, missing=missing, **new)
-            )
-        elif row is not None and any(row._mapping[key] != value for key, value in given.items()):
-            if "now" in given and given["now"] != row.now:
-                given["check_status"] = case((scenarios.c.check_status.is_(None), None), else_="stale")
-            connection.execute(update(scenarios).where(scenarios.c.name == name).values(given))
-
-    def _count(self, connection: Connection, name: str, part: Part, slot: str, content: str, *, first: bool) -> None:
-        """Keep the columns that `summaries` reads in step with a part that has just changed."""
-        view = Environment(name, **read_view({(part, slot): content}))
-        row = self._require(connection, name)
-        missing = [p for p in row.missing.split(",") if p and p != part]
-        if part in view.missing:
-            missing.append(part)
-        values: dict[str, Any] = {
-            "missing": ",".join(p for p in Part if p in missing),
-            "check_status": case((scenarios.c.check_status.is_(None), None), else_="stale"),
-        }
-        match part:
-            case Part.schema:
-                values["tables"] = len(view.schema)
-            case Part.sample:
-                values["rows"] = sum(len(table.inserts) for table in view.sample)
-            case Part.spec:
-                values["tools"] = len(view.operations)
-            case Part.tasks:
-                values["tasks"] = len(view.tasks)
-            case Part.verifier if first:
-                column = (
-                    scenarios.c.code_verifiers if view.verifiers[0].mode == Mode.code else scenarios.c.sql_verifiers
-                )
-                values[column.name] = column + 1
-        connection.execute(update(scenarios).where(scenarios.c.name == name).values(values))
-
-
-def _require_name(name: str, part: Part, content: str) -> None:
-    if not name or normalise(name) != name or len(name) > NAME_LIMIT:
-        raise UserError(
-            f"{name[:80]!r} is not a scenario name: 1 to {NAME_LIMIT} characters of a-z, 0-9 and single underscores."
-        )
-    if part is Part.scenario:
-        title = orjson.loads(content).get("name")
-        if not isinstance(title, str) or normalise(title) != name:
-            raise UserError(
-                f"The scenario's name {title!r} does not normalise to {name}: its other parts would be lost."
-            )
-
-
-def _store(connection: Connection, sha: str, text: str) -> None:
-    data = zlib.compress(text.encode("utf-8", "surrogatepass"), COMPRESSION)
-    new = select(literal(sha), literal(data, blobs.c.data.type)).where(~exists().where(blobs.c.sha == sha))
-    connection.execute(insert(blobs).from_select(["sha", "data"], new))
-
-
-def _unpack(data: bytes) -> str:
-    return zlib.decompress(data).decode("utf-8", "surrogatepass")
-
-
-def _clock() -> str:
-    return datetime.now(UTC).isoformat()
 
 
 def _iso(now: datetime | None) -> str | None:
