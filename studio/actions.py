@@ -1,0 +1,169 @@
+"""Everything a person can do, once.
+
+Key bindings, footer, help, command palette and the keymap file are all read from ACTIONS. An action `scope.name`
+is carried out by the method `action_name` of the widget, screen or app that lists its scope in `BINDINGS`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.binding import Binding, BindingType
+
+from pipeline.errors import UserError
+from pipeline.settings import settings_path
+from studio.screens import MODES
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing a person can do. `keys` are Textual key names, comma separated; `label` is for the footer."""
+
+    scope: str
+    name: str
+    keys: str
+    label: str
+    help: str
+    footer: bool = True
+    palette: bool = True
+    priority: bool = False
+    call: str = ""
+
+    @property
+    def id(self) -> str:
+        """The name in the keymap file."""
+        return f"{self.scope}.{self.name}"
+
+
+SCOPES: Mapping[str, str] = {
+    "app": "Everywhere",
+    "grid": "In a list",
+    "environments": "Environments",
+    "tables": "Tables",
+    "tools": "Tools",
+    "call": "Calling a tool",
+    "task": "Editing a task",
+    "activity": "Activity",
+    "settings": "Settings",
+    "first": "First steps",
+    "prompt": "While answering",
+    "dialog": "In a dialog",
+}
+"""The heading each scope has in help."""
+
+ACTIONS: tuple[Action, ...] = (
+    *(
+        Action("app", mode.name, mode.key, mode.title, mode.help, footer=False, call=f"switch_mode('{mode.name}')")
+        for mode in MODES
+    ),
+    Action("app", "help", "question_mark,f1", "Help", "What this screen is for and every key that works here"),
+    Action("app", "command_palette", "ctrl+p", "All", "Every action by name", palette=False, priority=True),
+    Action("app", "copy", "y", "Copy", "Copy what is selected to the clipboard of your terminal", footer=False),
+    Action("app", "theme", "f10", "Theme", "Try the next theme; the settings keep one", footer=False),
+    Action("app", "quit", "ctrl+q", "Quit", "Leave the studio; runs go on without it", footer=False, priority=True),
+    Action("grid", "up", "up,k", "Up", "One row up", footer=False, palette=False),
+    Action("grid", "down", "down,j", "Down", "One row down", footer=False, palette=False),
+    Action("grid", "page_up", "pageup", "Page up", "One screenful up", footer=False, palette=False),
+    Action("grid", "page_down", "pagedown", "Page down", "One screenful down", footer=False, palette=False),
+    Action("grid", "first", "home,g", "First", "To the first row", footer=False, palette=False),
+    Action("grid", "last", "end,G", "Last", "To the last row", footer=False, palette=False),
+    Action("grid", "left", "left,h", "Left", "Scroll a wide list to the left", footer=False, palette=False),
+    Action("grid", "right", "right,l", "Right", "Scroll a wide list to the right", footer=False, palette=False),
+    Action("grid", "select", "enter", "Open", "Open the row under the cursor", palette=False),
+    Action("environments", "filter", "slash", "Filter", "Narrow the list: words, domain:travel tables>10 -check:fail"),
+    Action("environments", "sort", "s", "Sort", "Choose the column to sort by; the same column again turns it round"),
+    Action("environments", "mark", "x", "Mark", "Mark or unmark the environment"),
+    Action("environments", "mark_all", "X", "Mark all", "Mark all environments in the list, or none", footer=False),
+    Action("environments", "call", "c", "Call", "Call its tools by hand, on a private copy"),
+    Action("environments", "datasette", "o", "Datasette", "Open its database in the browser"),
+    Action("environments", "compare", "d", "Diff", "Compare two environments: the marked ones, or marked and current"),
+    Action("environments", "edit", "e", "Edit", "Change the text of a task, with rows of its database beside it"),
+    Action("environments", "zoom", "z", "Zoom", "The details alone, or beside the list", footer=False),
+    Action("environments", "next_tab", "right_square_bracket", "Next tab", "The next tab of the details", footer=False),
+    Action("environments", "previous_tab", "left_square_bracket", "Tab before", "The tab before", footer=False),
+    Action("environments", "refresh", "f5", "Read again", "Read the list from the catalog again", footer=False),
+    Action("environments", "back", "escape", "Back", "Back to the list; in the list, clear the filter", footer=False),
+    Action("tables", "view", "t", "Rows/columns", "Show the rows, the columns or the DDL of the table"),
+    Action("tools", "find_code", "f", "Find in code", "Go to the source of the tool"),
+    Action("activity", "stop", "s", "Stop", "Ask the run to end; what it has done is kept"),
+    Action("activity", "back", "escape", "Back", "Back to the runs", footer=False),
+    Action("settings", "save", "ctrl+s", "Save", "Write the settings file"),
+    Action("settings", "edit_file", "f4", "Edit the file", "Open the settings file in $EDITOR"),
+    Action("first", "make", "m", "Make environments", "Make environments offline, from the built-in domains"),
+    Action("first", "import", "i", "Import", "Import a folder in the AWM release layout"),
+    Action("first", "model", "s", "Set up a model", "Name the endpoint that writes environments"),
+    Action("prompt", "cancel", "escape", "Leave", "Answer nothing"),
+    Action("dialog", "close", "escape,q", "Close", "Back to the screen below"),
+)
+
+
+class KeymapError(UserError):
+    """The keymap file cannot be used."""
+
+
+def bindings(scope: str) -> list[BindingType]:
+    """The key bindings of a scope, for a `BINDINGS` class variable."""
+    return [
+        Binding(
+            action.keys,
+            action.call or action.name,
+            action.label,
+            show=action.footer,
+            tooltip=action.help,
+            priority=action.priority,
+            id=action.id,
+        )
+        for action in ACTIONS
+        if action.scope == scope
+    ]
+
+
+def find(action_id: str | None) -> Action | None:
+    """The action with this id."""
+    return next((action for action in ACTIONS if action.id == action_id), None)
+
+
+def available(screen: Screen[object]) -> list[tuple[Action, str, bool]]:
+    """What can be done on a screen now: each action once, with the key that does it and whether it is possible."""
+    seen: dict[str, tuple[Action, str, bool]] = {}
+    for active in screen.active_bindings.values():
+        action = find(active.binding.id)
+        if action is not None and action.id not in seen:
+            seen[action.id] = (action, screen.app.get_key_display(active.binding), active.enabled)
+    order = {action.id: number for number, action in enumerate(ACTIONS)}
+    return sorted(seen.values(), key=lambda entry: order[entry[0].id])
+
+
+def keymap_path() -> Path:
+    """Where a person's own keys are kept: `keymap.toml` beside the settings."""
+    return settings_path().with_name("keymap.toml")
+
+
+def read_keymap(path: Path) -> dict[str, str]:
+    """The keymap file: a TOML table of action ids and keys, for example `"environments.call" = "C,f2"`.
+
+    A file that does not exist changes nothing. Raises KeymapError naming the line or the unknown action.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise KeymapError(f"The keymap {path} cannot be read: {error}.") from error
+    ids = [action.id for action in ACTIONS]
+    for name, keys in table.items():
+        if name not in ids:
+            close = difflib.get_close_matches(name, ids, n=1)
+            guess = f" Did you mean {close[0]}?" if close else f" Actions: {', '.join(ids)}."
+            raise KeymapError(f"The keymap {path} names an action that does not exist: {name}.{guess}")
+        if not isinstance(keys, str) or not keys.strip():
+            raise KeymapError(f'The keymap {path} needs keys in quotes for {name}, for example "ctrl+t" or "c,f2".')
+    return table

@@ -1,0 +1,295 @@
+"""Environments: find them in a list, look into them, try them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from textual import on, work
+from textual.containers import Horizontal
+from textual.reactive import reactive
+from textual.timer import Timer
+from textual.widget import Widget
+
+from curation.filters import Filter, parse
+from pipeline.workspace import Workspace
+from studio.actions import bindings
+from studio.bridge import News
+from studio.screens.choose import ChooseScreen
+from studio.screens.first_steps import FirstStepsScreen
+from studio.screens.frame import Framed
+from studio.widgets.cells import count
+from studio.widgets.environment.code import Code
+from studio.widgets.environment.detail import Detail
+from studio.widgets.environment.tools import Tools
+from studio.widgets.filter_bar import FilterBar
+from studio.widgets.grid import Cell, Column, Grid
+from studio.widgets.states import state
+
+if TYPE_CHECKING:
+    from pipeline.records import Summary
+
+SETTLE_S = 0.12
+"""How long the cursor must rest on an environment before its details are read: holding a key down reads nothing."""
+RELOAD_S = 1.0
+"""The list is read again at most this often while something writes to the catalog."""
+
+
+class EnvironmentsScreen(Framed):
+    """The list on the left, the details of the current environment on the right (a key away in a narrow terminal)."""
+
+    MODE = "environments"
+    ABOUT = (
+        "Every environment of the workspace. Type / and words to narrow the list; fields narrow it further: "
+        "domain:travel tables>10 missing:code -check:fail. Enter goes into the details; [ and ] change the tab; "
+        "Escape comes back. Marks (x) choose what to compare."
+    )
+    BINDINGS = bindings("environments")
+
+    zoomed: reactive[bool] = reactive(False, toggle_class="-zoomed")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._all: list[Summary] | None = None
+        self._ordered: list[Summary] = []
+        self._filter: Filter = parse("")
+        self._sort = ("name", False)
+        self._marks: set[str] = set()
+        self._settling: Timer | None = None
+        self._reload_wanted = False
+
+    # What is shown
+
+    def columns(self) -> tuple[Column, ...]:
+        """The list's columns; those in which nothing is known yet are left out."""
+        columns = (
+            Column("mark", "", self._mark_cell, width=1),
+            Column("name", "environment", lambda row: row.title or row.name, width=24, flex=4),
+            Column("domain", "domain", lambda row: (row.domain or "", "muted"), width=8, flex=1, drop=5),
+            Column("origin", "origin", lambda row: (row.origin, "muted"), width=9, drop=9),
+            *(_number(key, label) for key, label in NUMBERS.items()),
+            Column("verifiers", "ver", _verifiers, width=5, right=True, drop=4),
+            Column("check", "check", lambda row: state(row.check), width=7),
+            Column("audit", "audit", lambda row: state(row.audit), width=8, drop=7),
+            Column("concept", "concept", lambda row: (str(row.concept or "·"), "muted"), width=7, drop=8),
+        )
+        return tuple(
+            column
+            for column in columns
+            if column.key not in MAY_BE_UNKNOWN or any(getattr(row, column.key) is not None for row in self._all or ())
+        )
+
+    def body(self) -> Iterable[Widget]:
+        """Filter, list, details."""
+        yield FilterBar()
+        with Horizontal():
+            yield Grid(self.columns(), empty="Reading the catalog …", id="list")
+            yield Detail(id="detail")
+
+    @property
+    def grid(self) -> Grid:
+        """The list."""
+        return self.query_one("#list", Grid)
+
+    @property
+    def detail(self) -> Detail:
+        """The details."""
+        return self.query_one(Detail)
+
+    @property
+    def current(self) -> Summary | None:
+        """The environment under the cursor."""
+        return self.grid.row
+
+    def on_mount(self) -> None:
+        """Read the list as soon as there is a workspace, and again when something was written to it."""
+        super().on_mount()
+        self.grid.focus()
+        self.grid.sorted_by = self._sort
+        self.studio.opened.subscribe(self, self._workspace_opened)
+        self.studio.news.subscribe(self, self._heard)
+        if self.studio.workspace is not None:
+            self.reload()
+
+    def _workspace_opened(self, _workspace: Workspace) -> None:
+        self.reload()
+
+    def _heard(self, _news: News) -> None:
+        if not self._reload_wanted:
+            self._reload_wanted = True
+            self.set_timer(RELOAD_S, self.reload)
+
+    @work(exclusive=True)
+    async def reload(self) -> None:
+        """Read the list from the catalog again; cursor, marks and filter stay."""
+        self._reload_wanted = False
+        if self.studio.workspace is None:
+            return
+        summaries = await self.studio.ask(self.studio.workspace.catalog.summaries)
+        if summaries is None or summaries == self._all:
+            return
+        first, self._all = self._all is None, summaries
+        self._marks &= {summary.name for summary in summaries}
+        self.grid.empty = "No environment meets the filter." if summaries else "No environments yet."
+        self._order()
+        if first and not summaries:
+            self.studio.push_screen(FirstStepsScreen())
+        elif self.current and self.detail.dossier and self.current != self.detail.dossier.summary:
+            self.detail.show(self.current)
+
+    def _order(self) -> None:
+        """Sort, then filter and show."""
+        key, reverse = self._sort
+        read = SORT_KEYS.get(key) or (lambda row: getattr(row, key))
+        known = [row for row in self._all or () if read(row) not in (None, "")]
+        known.sort(key=lambda row: (_comparable(read(row)), row.name), reverse=reverse)
+        self._ordered = known + [row for row in self._all or () if read(row) in (None, "")]
+        self.grid.sorted_by = self._sort
+        self._narrow()
+
+    def _narrow(self) -> None:
+        """Show what meets the filter, with the cursor still on the same environment where it is still there."""
+        name = self.current.name if self.current else ""
+        rows = [row for row in self._ordered if self._filter(row)]
+        cursor = next((number for number, row in enumerate(rows) if row.name == name), 0)
+        self.grid.show(rows, columns=self.columns(), cursor=cursor)
+        self._count()
+
+    def _count(self) -> None:
+        shown, total = len(self.grid.rows), len(self._all or ())
+        marked = f" · {len(self._marks)} marked" if self._marks else ""
+        self.query_one(FilterBar).say(f"{total}{marked}" if shown == total else f"{shown}/{total}{marked}")
+
+    def _mark_cell(self, row: Summary) -> Cell:
+        return ("x", "accent") if row.name in self._marks else " "
+
+    @on(Grid.Highlighted, "#list")
+    def _highlighted(self, event: Grid.Highlighted) -> None:
+        if self._settling is not None:
+            self._settling.stop()
+        if event.row is None or self.detail.dossier is None:
+            self.detail.show(event.row)
+        elif event.row.name != self.detail.dossier.env.name:
+            self._settling = self.set_timer(SETTLE_S, lambda: self.detail.show(event.row))
+
+    @on(Grid.HeadClicked, "#list")
+    def _head_clicked(self, event: Grid.HeadClicked) -> None:
+        self._sort_by(event.column)
+
+    @on(FilterBar.Changed)
+    def _filter_changed(self, event: FilterBar.Changed) -> None:
+        self._filter = event.wanted
+        self._narrow()
+
+    @on(FilterBar.Left)
+    def _filter_left(self) -> None:
+        self.grid.focus()
+
+    # Actions
+
+    @on(Grid.Selected, "#list")
+    def _enter_detail(self) -> None:
+        if self.has_class("-narrow"):
+            self.zoomed = True
+        self.call_after_refresh(self.detail.enter)
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        self.zoomed = False
+        self.query_one(FilterBar).start()
+
+    def action_back(self) -> None:
+        """From the details to the list; in the list, show everything again."""
+        if self.zoomed or self.detail.has_focus_within:
+            self.zoomed = False
+            self.grid.focus()
+        else:
+            self.query_one(FilterBar).clear()
+
+    def action_zoom(self) -> None:
+        """The details alone, or beside the list."""
+        self.zoomed = not self.zoomed
+        self.call_after_refresh(self.detail.enter if self.zoomed else self.grid.focus)
+
+    def action_next_tab(self) -> None:
+        """The next tab."""
+        self.detail.turn(1)
+
+    def action_previous_tab(self) -> None:
+        """The tab before."""
+        self.detail.turn(-1)
+
+    def action_mark(self) -> None:
+        """Mark or unmark the current environment and go on to the next."""
+        if self.current is not None:
+            self._marks ^= {self.current.name}
+            self.grid.redraw(self.grid.cursor)
+            self.grid.move(1)
+            self._count()
+
+    def action_mark_all(self) -> None:
+        """Mark everything in the list, or, if it is, nothing of it."""
+        listed = {row.name for row in self.grid.rows}
+        self._marks = self._marks - listed if listed <= self._marks else self._marks | listed
+        self.grid.redraw()
+        self._count()
+
+    @work
+    async def action_sort(self) -> None:
+        """Ask for the column to sort by."""
+        labels = {column.key: column.label for column in self.grid.columns if column.key != "mark"}
+        chosen = await self.studio.push_screen_wait(ChooseScreen("Sort by", labels, now=self._sort[0]))
+        if chosen is not None:
+            self._sort_by(chosen)
+
+    def _sort_by(self, key: str) -> None:
+        if key == "mark":
+            return
+        first_time_down = key in NUMBERS or key == "verifiers"
+        self._sort = (key, not self._sort[1] if key == self._sort[0] else first_time_down)
+        self._order()
+
+    def action_refresh(self) -> None:
+        """Read the list again now."""
+        self.reload()
+
+    @on(Tools.CodeWanted)
+    def _show_code(self, event: Tools.CodeWanted) -> None:
+        code = self.detail.open("code")
+        assert isinstance(code, Code)
+        code.show_line(event.line)
+        self.call_after_refresh(code.focus)
+
+    def copy_text(self) -> str:
+        """The name of the current environment."""
+        return self.current.name if self.current else ""
+
+
+NUMBERS = {"tables": "tbl", "rows": "rows", "tools": "tools", "tasks": "tasks"}
+MAY_BE_UNKNOWN = ("domain", "audit", "concept")
+SORT_KEYS: dict[str, Callable[[Summary], Any]] = {
+    "name": lambda row: (row.title or row.name).lower(),
+    "verifiers": lambda row: row.code_verifiers + row.sql_verifiers,
+    "check": lambda row: {"fail": 0, "warn": 1, "stale": 2, "pass": 3}.get(row.check, row.check),
+}
+"""Columns that are not sorted by the attribute of their name."""
+
+
+def _number(key: str, label: str) -> Column:
+    return Column(
+        key,
+        label,
+        lambda row: (count(getattr(row, key)), "" if getattr(row, key) is not None else "muted"),
+        width=5,
+        right=True,
+        drop=2 if key == "rows" else 0,
+    )
+
+
+def _verifiers(row: Summary) -> Cell:
+    total = row.code_verifiers + row.sql_verifiers
+    return str(total) if total else ("·", "muted")
+
+
+def _comparable(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value

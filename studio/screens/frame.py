@@ -1,0 +1,45 @@
+"""What every screen has: the top line, a footer of keys, and help for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer
+
+from studio.widgets.masthead import Masthead
+
+if TYPE_CHECKING:
+    from studio.app import Studio
+
+
+class Framed(Screen[None]):
+    """A screen of the studio. `MODE` is the mode it belongs to, `ABOUT` what `?` says about it."""
+
+    MODE: ClassVar[str] = ""
+    ABOUT: ClassVar[str] = ""
+
+    @property
+    def studio(self) -> Studio:
+        """The app."""
+        return cast("Studio", self.app)
+
+    def body(self) -> Iterable[Widget]:
+        """The widgets between the top line and the footer."""
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        """Top line, body, footer."""
+        yield Masthead(self.MODE)
+        yield from self.body()
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Keep the top line's note true."""
+        self.watch(self.studio, "note", self._show_note)
+
+    def _show_note(self, note: str) -> None:
+        self.query_one(Masthead).note = note

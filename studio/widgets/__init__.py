@@ -1,0 +1,1 @@
+"""What more than one screen shows: grids, source text, forms, diffs."""

@@ -1,0 +1,45 @@
+"""What the last check found."""
+
+from __future__ import annotations
+
+from pipeline.findings import Finding
+from studio.widgets.environment.dossier import Dossier
+from studio.widgets.grid import Column
+from studio.widgets.lines import Piece
+from studio.widgets.listing import Listing, Text
+from studio.widgets.states import state
+
+
+def _tasks(row: Finding) -> str:
+    return ", ".join(map(str, row.tasks))
+
+
+class Findings(Listing):
+    """Every finding; below, its evidence and what to do about it."""
+
+    EMPTY = "Nothing found."
+    COLUMNS = (
+        Column("severity", "", lambda row: state(row.severity), width=7),
+        Column("code", "what", lambda row: row.code, width=12, flex=1),
+        Column("where", "where", lambda row: row.where, width=12, flex=1),
+        Column("tasks", "tasks", _tasks, width=5, drop=1),
+    )
+
+    def show_dossier(self, dossier: Dossier) -> None:
+        """Show the findings of the last check."""
+        if dossier.summary.check is None:
+            self.grid.empty = f"Not checked yet: awm-studio check {dossier.env.name}"
+        else:
+            self.grid.empty = "The last check found nothing."
+        self.show_rows(dossier.findings)
+
+    def explain(self, row: Finding) -> Text:
+        """Message, evidence, remedy, blocked tasks."""
+        lines: list[list[Piece]] = [[(row.message, "strong")], [("at ", "muted"), (row.where, "")]]
+        if row.evidence:
+            lines += [[], *([(line, "")] for line in row.evidence.splitlines())]
+        if row.remedy:
+            lines += [[], [("What to do: ", "accent"), (row.remedy, "")]]
+        if row.tasks:
+            lines += [[], [("Tasks it stands in the way of: ", "muted"), (_tasks(row), "")]]
+        return lines

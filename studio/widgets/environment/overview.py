@@ -1,0 +1,66 @@
+"""The first tab: what the environment is, what it has, what is wrong with it, who made it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from studio.widgets.cells import count
+from studio.widgets.environment.dossier import Dossier
+from studio.widgets.lines import Piece
+from studio.widgets.source import Source
+from studio.widgets.states import state
+
+
+class Overview(Source):
+    """A page of text about an environment."""
+
+    def __init__(self) -> None:
+        super().__init__(wrap=True)
+
+    def show_dossier(self, dossier: Dossier) -> None:
+        """Show it."""
+        self.show_lines(list(_lines(dossier)))
+
+
+def _lines(dossier: Dossier) -> Iterator[list[Piece]]:
+    env, summary = dossier.env, dossier.summary
+    origin = " ".join(filter(None, (summary.origin, summary.domain)))
+    yield [("Origin     ", "muted"), (f"{origin}, now {env.now:%Y-%m-%d %H:%M} UTC", "")]
+    yield [("Database   ", "muted"), (f"{count(summary.tables)} tables, {count(summary.rows)} rows", "")]
+    yield [("Interface  ", "muted"), (f"{count(summary.tools)} tools", "")]
+    yield [("Tasks      ", "muted"), (f"{count(summary.tasks)}, {len(env.solutions)} with a solution", "")]
+    yield [("Verifiers  ", "muted"), (f"{summary.code_verifiers} code, {summary.sql_verifiers} sql", "")]
+    yield [("Check      ", "muted"), *_check(dossier)]
+    yield [("Audit      ", "muted"), state(summary.audit)]
+    if env.missing:
+        yield [("Missing    ", "muted"), ("✗ " + ", ".join(env.missing), "fail")]
+    yield []
+    for paragraph in env.description.splitlines() or ["No description."]:
+        yield [(paragraph, "" if env.description else "muted")]
+    yield []
+    yield [("Versions", "strong")]
+    yield from _versions(dossier)
+
+
+def _check(dossier: Dossier) -> list[Piece]:
+    status = dossier.summary.check
+    if status is None:
+        return [("· not checked yet: ", "muted"), (f"awm-studio check {dossier.env.name}", "accent")]
+    severities = Counter(finding.severity for finding in dossier.findings)
+    found = ", ".join(f"{number} {severity}" for severity, number in severities.items())
+    return [state(status), (f"   {found}" if found else "", "muted")]
+
+
+def _versions(dossier: Dossier) -> Iterator[list[Piece]]:
+    verifiers = [version for version in dossier.versions if version.part == "verifier"]
+    for version in dossier.versions:
+        if version.part == "verifier" and version is not verifiers[0]:
+            continue
+        name = f"{len(verifiers)} verifiers" if version.part == "verifier" else f"{version.part} {version.slot}".strip()
+        author = f"{version.author.kind} {version.author.name}".strip()
+        yield [
+            (f"{name:<14}", ""),
+            (f"v{version.number:<3}", "accent" if version.number > 1 else "muted"),
+            (f"{version.created_at:%Y-%m-%d %H:%M}  {author}", "muted"),
+        ]
