@@ -21,8 +21,8 @@ from pipeline.model import DEFAULT_NOW, Author, Cost, Environment, Mode, Part, c
 from pipeline.parts import canonical, dumps, read_view
 from pipeline.records import Version, read_version
 
-COMPRESSION = 1
-"""zlib's quickest level: level 6 makes a catalog of the AWM release 15 % smaller and its import twice as slow."""
+COMPRESSION = 6
+"""zlib's usual level. Level 1 imports an AWM release in 16 s instead of 18 and makes real contents 15 % larger."""
 
 NAME_LIMIT = 200
 """The longest normalised scenario name, in characters: it names files (255 bytes at most) and is a key."""
