@@ -18,6 +18,7 @@ NEEDED = {
     "email_validator": "email-validator",
     "python_multipart": "python-multipart",
     "httpx": "httpx",
+    "jsonschema": "jsonschema",
 }
 """Modules that the runtime and generated code import, with the packages that hold them."""
 
@@ -52,6 +53,7 @@ def main():
         os.path.join(PACKAGE, "__init__.py"),  # noqa: PTH118
         submodule_search_locations=[PACKAGE],
     )
+    assert spec is not None and spec.loader is not None
     package = importlib.util.module_from_spec(spec)
     sys.modules["pipeline"] = package
     spec.loader.exec_module(package)

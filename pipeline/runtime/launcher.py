@@ -201,7 +201,7 @@ class Worker:
             layers = self._channel.receive(deadline=deadline).header["layers"]
             self.layers = {name: Layer(**layer) for name, layer in layers.items()}
         except (Disconnected, TimedOut, Garbled) as error:
-            raise self._lost(error, "starting", 0) from error
+            raise self.lost(error, "a new worker", START_TIMEOUT_S) from error
         except BaseException:
             self.end()
             raise
@@ -225,7 +225,7 @@ class Worker:
             if not secrets.compare_digest(reply.nonce, nonce):
                 raise Garbled("a reply to nothing that was asked")
         except (Disconnected, TimedOut, Garbled) as error:
-            raise self._lost(error, what, timeout_s) from error
+            raise self.lost(error, what, timeout_s) from error
         except BaseException:
             self.end()
             raise
@@ -239,7 +239,8 @@ class Worker:
         self._channel.close()
         return self._bury()
 
-    def _lost(self, error: Exception, what: str, timeout_s: float) -> WorkerLost:
+    def lost(self, error: Exception, what: str, timeout_s: float = 0.0) -> WorkerLost:
+        """End the worker because of what it did or said, and say so."""
         status = self.end()
         match error:
             case TimedOut():

@@ -27,7 +27,16 @@ HEADER_LIMIT = 16 << 20
 
 _LENGTH = struct.Struct(">I")
 _CHUNK = 1 << 18
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def _blob(value: object) -> dict[str, str]:
+    """Bytes (of a BLOB column) as state diffs write them."""
+    if isinstance(value, bytes):
+        return {"blob": value.hex()}
+    raise TypeError(f"{type(value).__name__} cannot be sent")
+
+
+_encode = json.JSONEncoder(separators=(",", ":"), default=_blob).encode
 _decode = json.JSONDecoder().decode
 
 

@@ -116,15 +116,19 @@ def _attempt(layer, *arguments) -> Layer:
 
 
 def _limit_resources(limits: Limits) -> str:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_mb << 20,) * 2)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limits.open_files,) * 2)
-    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, limits.file_mb << 20)
+    _limit(resource.RLIMIT_NOFILE, limits.open_files)
+    _limit(resource.RLIMIT_NPROC, 0)
     if not sys.platform.startswith("linux"):
         return "without a memory limit: this system does not enforce one on address space"
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (limits.memory_mb << 20),) * 2)
+    _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + (limits.memory_mb << 20))
     return f"{limits.memory_mb} MB"
+
+
+def _limit(what: int, value: int) -> None:
+    resource.setrlimit(what, (value, value))
 
 
 def _enter_namespaces(folder: Path, limits: Limits) -> str:

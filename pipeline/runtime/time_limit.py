@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
@@ -12,7 +12,7 @@ class TimeLimit(BaseException):
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> Generator[None]:
     """Raise TimeLimit in the code inside after so many seconds of wall clock.
 
     For the main thread only. It interrupts Python code; code in C (SQL, some regular expressions) goes on until it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -87,7 +87,7 @@ class Databases:
         connection.set_progress_handler(self.expired, STEPS_BETWEEN_CHECKS)
 
     @contextmanager
-    def recorded(self, label: str, sql: object) -> Iterator[Statement]:
+    def recorded(self, label: str, sql: object) -> Generator[Statement]:
         """Record a statement that runs inside."""
         statement: Statement = {"db": label, "sql": str(sql)[:SQL_KEPT], "ok": True, "error": None}
         if len(self.statements) < STATEMENTS_KEPT:
@@ -115,7 +115,7 @@ class _TracedConnection(sqlite3.Connection):
         super().__init__(MEMORY if in_memory else database, *arguments, **options)
         self.databases.prepare(self, self.label)
 
-    def cursor(self, factory: type[sqlite3.Cursor] | None = None) -> sqlite3.Cursor:
+    def cursor(self, factory: Any = None) -> Any:
         return super().cursor(factory or _TracedCursor)
 
     # sqlite3's own shortcuts make plain cursors, past the method above.
@@ -166,12 +166,12 @@ class _TracedCursor(sqlite3.Cursor):
             return super().__next__()
 
     @contextmanager
-    def _recorded(self, sql: object) -> Iterator[None]:
+    def _recorded(self, sql: object) -> Generator[None]:
         with self.connection.databases.recorded(self.connection.label, sql) as self._statement:
             yield
 
     @contextmanager
-    def _fetching(self) -> Iterator[None]:
+    def _fetching(self) -> Generator[None]:
         try:
             yield
         except sqlite3.Error as error:

@@ -214,8 +214,8 @@ def _write_files(folder: Path, snapshots: Mapping[str, bytes]) -> None:
 
 
 def _run(task: Task, code: types.CodeType, databases: Databases, clock: Clock, paths: list[str]) -> Any:
-    sqlite3.connect = sqlite3.dbapi2.connect = databases.connect
-    sqlite3.Connection = sqlite3.dbapi2.Connection = databases.factory
+    for module in (sqlite3, sqlite3.dbapi2):
+        vars(module).update(connect=databases.connect, Connection=databases.factory)
     modules = clock_modules(clock)
     namespace = {
         "__name__": "verifier",

@@ -8,14 +8,16 @@ list of statements it ran. That is for the audit to find.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, get_args
 
 from pipeline.model import Verifier
-from pipeline.runtime.launcher import Worker, WorkerLost
+from pipeline.runtime.launcher import Launcher, Worker, WorkerLost
 from pipeline.runtime.limits import Limits
+from pipeline.runtime.rpc import Message
 
 Word = Literal["complete", "others", "evidence", "judge_error"]
 
@@ -42,7 +44,7 @@ class Verdict:
 
 
 def ask(
-    worker: Worker,
+    launcher: Launcher,
     verifier: Verifier,
     initial: bytes,
     final: bytes,
@@ -51,29 +53,43 @@ def ask(
     now: datetime,
     limits: Limits,
 ) -> Verdict:
-    """The verdict of a verifier in a worker that has run nothing yet, and that is ended by this."""
+    """The verdict of a verifier, in a worker of its own."""
+    began = time.perf_counter()
+    try:
+        worker = launcher.start(keep_writable=True)
+        try:
+            reply = _reply(worker, verifier, initial, final, answer, now=now, limits=limits)
+        finally:
+            worker.end()
+    except WorkerLost as lost:
+        verdict = Verdict("judge_error", error=f"There is no verdict: {lost}.")
+    else:
+        verdict = read_verdict(reply.header, reply.attachments, verifier.mode.value)
+    return replace(verdict, ms=(time.perf_counter() - began) * 1000)
+
+
+def _reply(
+    worker: Worker,
+    verifier: Verifier,
+    initial: bytes,
+    final: bytes,
+    answer: str | None,
+    *,
+    now: datetime,
+    limits: Limits,
+) -> Message:
     header = {
         "op": "verify",
         "mode": verifier.mode.value,
         "now": now.isoformat(),
         "timeout_s": limits.verify_timeout_s,
     }
-    texts = [text.encode("utf-8", "surrogatepass") for text in (verifier.code, answer or "")]
-    try:
-        reply = worker.request(
-            header,
-            (texts[0], initial, final, texts[1]),
-            timeout_s=limits.verify_timeout_s + limits.grace_s,
-            what="the verifier",
-        )
-    except WorkerLost as lost:
-        return Verdict("judge_error", error=f"There is no verdict: {lost}.")
-    finally:
-        worker.end()
-    return read_verdict(reply.header, reply.attachments, verifier.mode.value)
+    code, said = (text.encode("utf-8", "surrogatepass") for text in (verifier.code, answer or ""))
+    allowed = limits.verify_timeout_s + limits.grace_s
+    return worker.request(header, (code, initial, final, said), timeout_s=allowed, what="the verifier")
 
 
-def read_verdict(header: Mapping[str, Any], attachments: tuple[bytes, ...], mode: str) -> Verdict:
+def read_verdict(header: Mapping[str, Any], attachments: Sequence[bytes], mode: str) -> Verdict:
     """The verdict in a worker's reply. A reply that is not exactly of the expected form is a judge_error."""
     if "too_large" in header:
         return Verdict("judge_error", error=f"The verifier's evidence is {header['too_large'] / 1e6:.0f} MB long.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
 import socket
 from collections.abc import Sequence
@@ -15,7 +16,9 @@ from typing import Any
 from pipeline.model import TableRows, TableSchema
 from pipeline.runtime import probe, verifier_worker
 from pipeline.runtime.build import build
+from pipeline.runtime.engine import Engine
 from pipeline.runtime.limits import Limits
+from pipeline.runtime.program import LoadError, load
 from pipeline.runtime.rpc import Channel, Disconnected, Message
 from pipeline.runtime.sandbox import lock_down, readable_paths
 
@@ -41,6 +44,8 @@ PRELOADED = (
 itself imports late (dates, host names), which a locked-down process might not reach."""
 
 Reply = tuple[dict[str, Any], Sequence[bytes]]
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
 OUT_OF_MEMORY = 3
 """Exit code of a worker without the memory to say so."""
 
@@ -79,26 +84,67 @@ class Service:
     def __init__(self, folder: Path, limits: Limits) -> None:
         self._folder = folder
         self._limits = limits
-        self._engine: Any = None
+        self._engine: Engine | None = None
 
     def answer(self, request: Message) -> Reply:
         """The reply to a request, by its `op`. What a request is and gives is said at the methods."""
+        if self._engine is not None:
+            self._engine.drop(request.header.get("drop", ()))
         header, attachments = getattr(self, f"_{request.header['op']}")(request.header, *request.attachments)
-        if sum(map(len, attachments)) > self._limits.reply_mb << 20:
-            return {"too_large": sum(map(len, attachments))}, ()
+        size = sum(map(len, attachments))
+        if size > self._limits.reply_mb << 20:
+            return {**header, "too_large": size}, ()
         return header, attachments
 
     def _probe(self, header: dict[str, Any]) -> Reply:
         """What the sandbox prevents here, by layer."""
         return {"refused": probe.attempts(self._limits)}, ()
 
-    def _build(self, header: dict[str, Any]) -> Reply:
-        """A database from `schema` and `sample`; its snapshot is the attachment."""
-        schema = [TableSchema(**{**table, "indexes": tuple(table["indexes"])}) for table in header["schema"]]
-        sample = [TableRows(rows["table"], tuple(rows["inserts"])) for rows in header["sample"]]
+    def _build(self, header: dict[str, Any], tables: bytes) -> Reply:
+        """A database from JSON of `schema` and `sample`; its snapshot is the attachment."""
+        given = json.loads(tables)
+        schema = [TableSchema(t["name"], t["ddl"], tuple(t["indexes"])) for t in given["schema"]]
+        sample = [TableRows(t["table"], tuple(t["inserts"])) for t in given["sample"]]
         made = asdict(build(schema, sample, now=_time(header["now"]), strict=header["strict"]))
         snapshot = made.pop("snapshot")
         return {"build": made}, (snapshot,)
+
+    def _load(self, header: dict[str, Any], source: bytes, template: bytes) -> Reply:
+        """Load the program this worker is for; the attachment is its first state."""
+        text = source.decode("utf-8", "surrogatepass")
+        try:
+            program = load(text, name=header["name"], template=template, now=_time(header["now"]))
+        except LoadError as error:
+            fault = {"kind": error.kind, "message": error.message, "line": error.line, "code_line": error.code_line}
+            return {"fault": fault}, ()
+        self._engine = Engine(program)
+        known = {
+            "tools": [asdict(tool) for tool in program.tools],
+            "findings": [asdict(finding) for finding in program.findings],
+            "tables_added": program.tables_added,
+        }
+        return known, (program.template,)
+
+    def _call(self, header: dict[str, Any], arguments: bytes) -> Reply:
+        """Call a tool in a state; the attachments are the body's JSON and the text shown to agents."""
+        state, reply = self._loaded.call(
+            header["state"], header["tick"], header["tool"], json.loads(arguments), timeout=header["timeout_s"]
+        )
+        body = _encode(reply["body"]).encode()
+        text = reply["text"].encode("utf-8", "surrogatepass")
+        return {"state": state, "status": reply["status"], "error": reply["error"]}, (body, text)
+
+    def _put(self, header: dict[str, Any], snapshot: bytes) -> Reply:
+        """Keep a snapshot as a state."""
+        return {"state": self._loaded.put(snapshot)}, ()
+
+    def _get(self, header: dict[str, Any]) -> Reply:
+        """The snapshot of a state."""
+        return {}, (self._loaded.get(header["state"]),)
+
+    def _stats(self, header: dict[str, Any]) -> Reply:
+        """What the engine counts."""
+        return {"stats": self._loaded.stats()}, ()
 
     def _verify(self, header: dict[str, Any], code: bytes, initial: bytes, final: bytes, answer: bytes) -> Reply:
         """One verdict; the evidence is the attachment."""
@@ -114,6 +160,11 @@ class Service:
         verdict = verifier_worker.judge(task, self._folder)
         evidence = verdict.pop("evidence")
         return verdict, () if evidence is None else (evidence.encode(),)
+
+    @property
+    def _loaded(self) -> Engine:
+        assert self._engine is not None, "the host loads before it calls"
+        return self._engine
 
 
 def _time(text: str | None) -> datetime | None:
