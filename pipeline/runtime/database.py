@@ -94,14 +94,11 @@ class Database:
         if snapshot is self._loaded:
             return
         self._loaded = None
-        if snapshot:
-            try:
-                self._deserialize(snapshot)
-            except sqlite3.OperationalError:  # a statement that was never finished still reads the old state
-                self.reconnect()
-                self._deserialize(snapshot)
-        elif self.connection.serialize():
+        try:
+            self._deserialize(snapshot)
+        except sqlite3.OperationalError:  # a statement that was never finished still reads the old state
             self.reconnect()
+            self._deserialize(snapshot)
         self._loaded = snapshot
 
     def snapshot(self) -> bytes:
@@ -140,8 +137,7 @@ class Database:
         for pool in self.pools:
             pool.forget()
         self._connect()
-        if state:
-            self._deserialize(state)
+        self._deserialize(state)
         sqlite3.Connection.close(old)
 
     def _deserialize(self, snapshot: bytes) -> None:

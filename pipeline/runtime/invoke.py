@@ -23,7 +23,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
 from fastapi.exceptions import RequestValidationError, ResponseValidationError
 from fastapi.params import Form
-from fastapi.routing import RouteContext, iter_route_contexts
+from fastapi.routing import APIRouter, RouteContext, iter_route_contexts
 from fastapi.utils import is_body_allowed_for_status_code
 from pydantic_core import PydanticUndefined
 from starlette.convertors import StringConvertor
@@ -331,7 +331,6 @@ class _OnlyRoute(BaseRoute):
 def _app_with_only(app: FastAPI, route: RouteContext) -> FastAPI:
     """The app with its middleware and handlers, and one route."""
     twin = copy.copy(app)
-    twin.router = copy.copy(app.router)
-    twin.router.routes = [_OnlyRoute(route)]
+    twin.router = APIRouter(routes=[_OnlyRoute(route)], redirect_slashes=app.router.redirect_slashes)
     twin.middleware_stack = None
     return twin

@@ -16,6 +16,7 @@ from fastapi import FastAPI
 
 from pipeline.findings import Finding
 from pipeline.runtime import substitutes
+from pipeline.runtime.build import build
 from pipeline.runtime.clock import Clock
 from pipeline.runtime.database import Database
 from pipeline.runtime.dialect import needs_newer_python
@@ -83,13 +84,13 @@ class Program:
 def load(source: str, *, name: str, template: bytes, now: datetime | None, foreign_keys: bool = False) -> Program:
     """Run a generated program's source and prepare it for calls.
 
-    `template` is the database it finds, `now` its pinned time (None: the machine's clock). Engines, clocks and
+    `template` is the database it finds (none: an empty one), `now` its pinned time (None: the machine's clock). Engines, clocks and
     servers are replaced as it imports them. Raises LoadError.
     """
     filename = f"<{name}>"
     clock = Clock(now)
     database = Database(clock, foreign_keys=foreign_keys)
-    database.load(template)
+    database.load(template or build((), (), now=now).snapshot)
     loop = InlineLoop()
     module = types.ModuleType(f"awm_program_{name}")
     module.__file__ = filename

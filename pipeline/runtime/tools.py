@@ -11,7 +11,7 @@ import ast
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from pipeline.findings import Finding
 MAX_NAME = 64
 """Characters a tool's name may have: the limit of OpenAI's and Anthropic's tool calling interfaces."""
 
-METHODS = ("get", "post", "put", "delete", "patch")
+METHODS = ("get", "put", "post", "delete", "patch")
 """The methods upstream makes tools of."""
 
 
@@ -74,7 +74,7 @@ class ToolRoute:
 
 def list_tools(app: FastAPI, source: str) -> tuple[tuple[ToolRoute, ...], tuple[Finding, ...]]:
     """The app's tools in upstream's order, with what is remarkable about them."""
-    operations = list(_operations(app))
+    operations = _operations(app)
     names, findings = _names([operation["operationId"] for _, _, operation in operations])
     lines = _handler_lines(source)
     found = []
@@ -89,6 +89,7 @@ def list_tools(app: FastAPI, source: str) -> tuple[tuple[ToolRoute, ...], tuple[
             tags=tuple(str(tag) for tag in operation.get("tags", ())),
             line=_line(route, lines),
         )
+        findings += _schema_findings(tool)
         winner = _shadowed_by(app, route, tool.method)
         if winner is not None:
             findings.append(_shadowed(tool, winner))
@@ -96,43 +97,45 @@ def list_tools(app: FastAPI, source: str) -> tuple[tuple[ToolRoute, ...], tuple[
     return tuple(found), tuple(findings)
 
 
-def _operations(app: FastAPI) -> Iterable[tuple[RouteContext, str, dict[str, Any]]]:
+def _operations(app: FastAPI) -> list[tuple[RouteContext, str, dict[str, Any]]]:
     """Every (route, method, OpenAPI operation), references resolved, in the order upstream lists them.
 
     OpenAPI has room for one operation a (path, method) and keeps the last, as upstream does. The others are taken
-    from documents of their own, one for each time a (path, method) was defined before.
+    from documents of their own, one for each time a (path, method) was defined before, and stand before the last.
     """
     routes = [route for route in iter_route_contexts(app.routes) if isinstance(route.original_route, APIRoute)]
-    layers: list[dict[tuple[str, str], RouteContext]] = []
-    for route in reversed(routes):
-        for method in sorted(route.methods or ()):
-            place = (route.path_format or "", method.lower())
-            layer = next((layer for layer in layers if place not in layer), None)
-            if layer is None:
-                layers.append(layer := {})
-            layer[place] = route
-    order = {id(route): number for number, route in enumerate(routes)}
-    first: dict[object, int] = {}
+    first: dict[object, int] = {}  # where a path, and a (path, method), is defined first: OpenAPI keeps that order
+    layers: list[dict[tuple[str | None, str], RouteContext]] = []
     for number, route in enumerate(routes):
         first.setdefault(route.path_format, number)
         for method in route.methods or ():
             first.setdefault((route.path_format, method.lower()), number)
-    found = []
+    for route in reversed(routes):
+        for method in route.methods or ():
+            place = (route.path_format, method.lower())
+            layer = next((layer for layer in layers if place not in layer), None)
+            if layer is None:
+                layers.append(layer := {})
+            layer[place] = route
+    found: list[tuple[RouteContext, str, dict[str, Any]]] = []
     for layer in layers:
-        members = sorted({id(route): route for route in layer.values()}.values(), key=lambda route: order[id(route)])
-        document = get_openapi(title=app.title, version=app.version, routes=members)
+        places = sorted(layer, key=lambda place: (first[place[0]], first[place], place[1]))
+        members = {id(layer[place]): layer[place] for place in places}
+        document = get_openapi(title=app.title, version=app.version, routes=list(members.values()))
         schemas = document.get("components", {}).get("schemas", {})
         for path, item in document["paths"].items():
             for method, operation in item.items():
                 route = layer.get((path, method))
                 if route is not None and method in METHODS:
-                    found.append((route, method, _resolved(operation, schemas)))
+                    entry = (route, method, _resolved(operation, schemas))
+                    found.insert(_before_same_place(found, entry), entry)
+    return found
 
-    def place(entry: tuple[RouteContext, str, dict[str, Any]]) -> tuple[int, int, int]:
-        route, method, _ = entry
-        return first[route.path_format], first[route.path_format, method], order[id(route)]
 
-    return sorted(found, key=place)
+def _before_same_place(found: Sequence[tuple[RouteContext, str, Any]], entry: tuple[RouteContext, str, Any]) -> int:
+    place = (entry[0].path_format, entry[1])
+    same = (number for number, (route, method, _) in enumerate(found) if (route.path_format, method) == place)
+    return next(same, len(found))
 
 
 def _resolved(part: Any, schemas: Mapping[str, Any], seen: tuple[str, ...] = ()) -> Any:
@@ -254,9 +257,12 @@ def _input_schema(operation: Mapping[str, Any]) -> dict[str, Any]:
 def _union_type(schema: Mapping[str, Any]) -> str:
     """The type upstream writes beside `anyOf`: one of its members' types.
 
-    Upstream takes any, from a set; here it is the first, so that a listing is the same in every process.
+    Upstream takes any of them (the first of a set of strings, which depends on its process's hash seed); here it is
+    always the same.
     """
     kinds = [member["type"] for member in schema.get("anyOf", ()) if member.get("type")]
+    if "number" in kinds:  # rather than "integer", which would forbid half of what the union allows
+        return "number"
     return next((kind for kind in kinds if kind != "null"), "string")
 
 
@@ -317,6 +323,24 @@ def _renamed(operation: str, name: str, *, duplicate: bool) -> Finding:
     )
 
 
+def _schema_findings(tool: Tool) -> list[Finding]:
+    validator = jsonschema.validators.validator_for(tool.input_schema)
+    try:
+        validator.check_schema(tool.input_schema)
+    except jsonschema.SchemaError as error:
+        return [
+            Finding(
+                code="tool_schema",
+                severity="warn",
+                where=tool.name,
+                message="The input schema is not valid JSON Schema: an upstream server refuses every call of it.",
+                evidence=f"code:{tool.line}: {error.message} in {error.json_path}",
+                remedy="Correct the parameter's declaration; `examples` is a list.",
+            )
+        ]
+    return []
+
+
 def _shadowed_by(app: FastAPI, route: RouteContext, method: str) -> RouteContext | None:
     """The earlier route that takes every request meant for this one, if there is one."""
     for other in iter_route_contexts(app.routes):
@@ -334,7 +358,7 @@ def _shadowed(tool: Tool, winner: RouteContext) -> Finding:
         severity="error",
         where=tool.name,
         message=f"A server never reaches {tool.method} {tool.path}: {winner.path} is defined before it.",
-        evidence=f"code:{tool.line}: {tool.operation_id}, taken by {getattr(winner, 'operation_id', None) or winner.name}",
+        evidence=f"code:{tool.line}: {tool.operation_id}, taken by {winner.name}",
         remedy="Give the operations different paths or methods, or define the more specific path first.",
     )
 
@@ -359,18 +383,10 @@ class ArgumentCheck:
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        validator = jsonschema.validators.validator_for(schema)
-        self._schema_error: str | None = None
-        try:
-            validator.check_schema(schema)
-        except jsonschema.SchemaError as error:  # an invalid schema fails every call, with this text
-            self._schema_error = str(error)
-        self._validator = validator(schema)
+        self._validator = jsonschema.validators.validator_for(schema)(schema)
 
     def error(self, arguments: Mapping[str, Any]) -> str | None:
         """What is wrong with the arguments, in upstream's words."""
-        if self._schema_error is not None:
-            return self._schema_error
         error = jsonschema.exceptions.best_match(self._validator.iter_errors(arguments))
         return None if error is None else f"Input validation error: {error.message}"
 
