@@ -19,7 +19,7 @@ import orjson
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from pipeline.catalog_tables import blobs, checks, events, runs, scenarios, subsets, versions
-from pipeline.changes import Change, clock, put_version, unpack, update_scenario
+from pipeline.changes import Change, add_row, clock, put_version, unpack, update_scenario
 from pipeline.errors import UserError
 from pipeline.model import Author, Cost, Environment, Part, normalise
 from pipeline.parts import dumps, read_view
@@ -37,7 +37,7 @@ from pipeline.records import (
     read_summary,
     read_version,
 )
-from pipeline.storage import close_storage, open_storage, writing
+from pipeline.storage import open_storage, writing
 
 
 class Catalog:
@@ -59,7 +59,7 @@ class Catalog:
 
     def close(self) -> None:
         """Give the connections back."""
-        close_storage(self._engine)
+        self._engine.dispose()
 
     def __enter__(self) -> Catalog:
         return self
@@ -280,7 +280,7 @@ class Catalog:
             "updated_at": clock(),
         }
         with self._writing() as connection:
-            return connection.execute(insert(runs).values(values).returning(runs.c.id)).scalar_one()
+            return add_row(connection, insert(runs), values)
 
     def update_run(self, run: int, **fields: Any) -> None:
         """Set a run's `state`, `pid`, `config` or `result` (JSON). Raises UserError where there is no such run."""
@@ -302,7 +302,7 @@ class Catalog:
         """Append an event to a run; `data` is JSON. Returns its id."""
         values = {"run": run, "kind": kind, "data": dumps(data), "scenario": scenario, "created_at": clock()}
         with self._writing() as connection:
-            return connection.execute(insert(events).values(values).returning(events.c.id)).scalar_one()
+            return add_row(connection, insert(events), values)
 
     def events(self, after: int = 0, limit: int = 1000, *, run: int | None = None) -> list[Event]:
         """The events with ids above `after`, oldest first, of one run or of all."""

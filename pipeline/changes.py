@@ -10,10 +10,11 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, LargeBinary, bindparam, exists, insert, select, update
+from sqlalchemy import Connection, Insert, LargeBinary, bindparam, exists, insert, select, update
 
 from pipeline.catalog_tables import blobs, scenarios, versions
 from pipeline.errors import UserError
@@ -37,7 +38,7 @@ _HERE = (
 )
 _EARLIER = select(versions).where(*_HERE).order_by(versions.c.number)
 _RETIRE = update(versions).where(*_HERE, versions.c.current).values(current=False)
-_ADD = insert(versions).returning(versions)
+_ADD = insert(versions)
 _STORE = insert(blobs).from_select(
     ["sha", "data"],
     select(bindparam("key", type_=blobs.c.sha.type), bindparam("data", type_=LargeBinary())).where(
@@ -84,11 +85,12 @@ def put_version(connection: Connection, change: Change, about: Mapping[str, str 
     _store(connection, {sha: content} | ({extra_sha: extra} if extra_sha and extra else {}))
     if earlier:
         connection.execute(_RETIRE, here)
-    added = connection.execute(_ADD, _new_version(change, len(earlier) + 1, sha, extra_sha)).one()
+    version = _new_version(change, len(earlier) + 1, sha, extra_sha)
+    key = add_row(connection, _ADD, version)
     counts = _counts(scenario, change.part, change.slot, content, first=not earlier)
     stale = {"check_status": "stale"} if scenario.check_status else {}
     update_scenario(connection, scenario, _given(about) | counts | stale)
-    return read_version(added)
+    return read_version(SimpleNamespace(id=key, **version))
 
 
 def update_scenario(connection: Connection, scenario: Any, values: Mapping[str, Any]) -> None:
@@ -100,9 +102,18 @@ def update_scenario(connection: Connection, scenario: Any, values: Mapping[str, 
         connection.execute(_DESCRIBE, {"scenario": scenario.name, **changed})
 
 
+def add_row(connection: Connection, statement: Insert, values: Mapping[str, Any]) -> int:
+    """Insert one row and return the id that the database has given it."""
+    [key] = connection.execute(statement, values).inserted_primary_key or ()
+    return key
+
+
 def unpack(data: bytes) -> str:
-    """The text of a blob."""
-    return zlib.decompress(data).decode("utf-8", "surrogatepass")
+    """The text of a blob. Raises UserError where its bytes have been damaged."""
+    try:
+        return zlib.decompress(data).decode("utf-8", "surrogatepass")
+    except (zlib.error, UnicodeDecodeError):
+        raise UserError("The catalog is damaged; restore it from a copy, or import into a new workspace.") from None
 
 
 def clock() -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
-from sqlalchemy.engine import ExceptionContext, make_url
+from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 
 from pipeline.catalog_tables import SCHEMA_VERSION
@@ -23,9 +23,9 @@ def open_storage(url_or_path: str | Path, *, busy_timeout_s: float) -> Engine:
 
     Raises UserError where that cannot be done; messages never show a URL's password.
     """
-    target = str(url_or_path)
     try:
-        url = make_url(target if "://" in target else f"sqlite:///{target}")
+        is_url = isinstance(url_or_path, str) and "://" in url_or_path
+        url = make_url(url_or_path) if is_url else URL.create("sqlite", database=str(url_or_path))
         sqlite = url.get_backend_name() == "sqlite"
         engine = create_engine(url, connect_args={"timeout": busy_timeout_s} if sqlite else {})
     except (ArgumentError, NoSuchModuleError):
@@ -47,11 +47,6 @@ def open_storage(url_or_path: str | Path, *, busy_timeout_s: float) -> Engine:
         engine.dispose()
         raise
     return engine
-
-
-def close_storage(engine: Engine) -> None:
-    """Close all connections."""
-    engine.dispose()
 
 
 @contextmanager
