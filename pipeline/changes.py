@@ -104,8 +104,9 @@ def update_scenario(connection: Connection, scenario: Any, values: Mapping[str, 
 
 def add_row(connection: Connection, statement: Insert, values: Mapping[str, Any]) -> int:
     """Insert one row and return the id that the database has given it."""
-    [key] = connection.execute(statement, values).inserted_primary_key or ()
-    return key
+    key = connection.execute(statement, values).inserted_primary_key
+    assert key is not None  # it is None only after inserting many rows
+    return key[0]
 
 
 def unpack(data: bytes) -> str:
