@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy
+from sqlalchemy import event
 from sqlalchemy.engine import Engine
-from sqlalchemy.orm import close_all_sessions
+from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry, Pool
 
 from pipeline.runtime.clock import Clock, pin_sql_time
@@ -44,11 +46,6 @@ class InstanceConnection(sqlite3.Connection):
 
     marked = False
     """Whether something was done that the next call on this connection could see."""
-
-    def close(self) -> None:
-        """Roll back; the connection belongs to the program, so it stays open."""
-        if self.in_transaction:
-            self.rollback()
 
     def _marking(name: str) -> Callable[..., Any]:
         def method(self: InstanceConnection, *args: Any, **kwargs: Any) -> Any:
@@ -85,6 +82,8 @@ class Database:
         """Whether the program asks what earlier statements of the connection did (`last_insert_rowid()` in SQL). The
         call that shows it may have seen another call's answer and has to be repeated; from then on every call ends
         with a new connection."""
+        self.owner: Handle | None = None
+        """The handle that opened the current transaction, or that used the connection last."""
         self._swapping = False
         self._loaded: bytes | None = None
         self._connect()
@@ -114,10 +113,8 @@ class Database:
 
     def finish(self) -> None:
         """End a call: take back what it left checked out, roll back what it left open, undo what it left behind."""
-        if any(pool.out for pool in self.pools):
-            close_all_sessions()
-            for pool in self.pools:
-                pool.take_back()
+        for pool in self.pools:
+            pool.take_back()
         connection = self.connection
         if connection.in_transaction:
             connection.rollback()
@@ -138,7 +135,7 @@ class Database:
             pool.forget()
         self._connect()
         self._deserialize(state)
-        sqlite3.Connection.close(old)
+        old.close()
 
     def _deserialize(self, snapshot: bytes) -> None:
         self._swapping = True  # SQLite reopens the database by an ATTACH of its own
@@ -199,7 +196,7 @@ class Database:
             connection = sqlite3.connect(database, *args, **kwargs)
             pin_sql_time(connection, self.clock)
             return connection
-        return BorrowedConnection(self)
+        return Handle(self)
 
 
 _ENGINE_OPTIONS = frozenset(
@@ -223,21 +220,82 @@ class _Settings:
         database._isolation_level = database.connection.isolation_level
 
 
-class InstancePool(Pool):
-    """A SQLAlchemy pool over the program's one connection: every checkout is another record of the same connection.
+class Handle:
+    """One user's hold on the shared connection: a session's, or one that `sqlite3.connect` gave.
 
-    Only the last record to come back rolls back: with one connection, an earlier one would undo the work of those
-    that are still out.
+    It stands for a `sqlite3.Connection` of its own. Transactions belong to the handle whose statement opened them:
+    while one is open, commits and rollbacks of other handles wait for it (to be exact: they do nothing), so that a
+    helper that opens, reads and closes a session of its own does not end its caller's transaction.
     """
 
     def __init__(self, database: Database) -> None:
-        super().__init__(self._shared, reset_on_return=None)
+        vars(self).update(_database=database, row_factory=None)
+
+    def cursor(self, *args: Any, **kwargs: Any) -> sqlite3.Cursor:
+        """As `sqlite3.Connection.cursor`."""
+        database = self._database
+        if not database.connection.in_transaction:
+            database.owner = self
+        cursor = database.connection.cursor(*args, **kwargs)
+        if self.row_factory is not None:
+            cursor.row_factory = self.row_factory
+        return cursor
+
+    def execute(self, *args: Any) -> sqlite3.Cursor:
+        """As `sqlite3.Connection.execute`."""
+        return self.cursor().execute(*args)
+
+    def executemany(self, *args: Any) -> sqlite3.Cursor:
+        """As `sqlite3.Connection.executemany`."""
+        return self.cursor().executemany(*args)
+
+    def executescript(self, script: str) -> sqlite3.Cursor:
+        """As `sqlite3.Connection.executescript`."""
+        return self.cursor().executescript(script)
+
+    def commit(self) -> None:
+        """Commit this handle's transaction."""
+        if self._database.owner is self:
+            self._database.connection.commit()
+
+    def rollback(self) -> None:
+        """Roll back this handle's transaction."""
+        if self._database.owner is self:
+            self._database.connection.rollback()
+
+    def close(self) -> None:
+        """Roll back; the connection stays open, it is the program's."""
+        self.rollback()
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.commit() if kind is None else self.rollback()
+
+    @property
+    def __class__(self) -> type:  # "connect" listeners ask isinstance(connection, sqlite3.Connection)
+        return InstanceConnection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database.connection, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "row_factory":
+            vars(self)[name] = value
+        else:
+            setattr(self._database.connection, name, value)
+
+
+class InstancePool(Pool):
+    """A SQLAlchemy pool over the program's one connection: every checkout is another handle on it."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(lambda: Handle(database), reset_on_return=None)
         self._database = database
         self.out: list[ConnectionPoolEntry] = []
         self._idle: list[ConnectionPoolEntry] = []
-
-    def _shared(self) -> sqlite3.Connection:
-        return self._database.connection
+        self.sessions: list[weakref.ref[Session]] = []
 
     def _do_get(self) -> ConnectionPoolEntry:
         if self._idle:
@@ -249,16 +307,22 @@ class InstancePool(Pool):
         return record
 
     def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
-        if record not in self.out:  # taken back before
-            return
-        self.out.remove(record)
-        self._idle.append(record)
-        connection = self._database.connection
-        if connection.in_transaction and not any(pool.out for pool in self._database.pools):
-            connection.rollback()
+        if record in self.out:  # and was not taken back before
+            self.out.remove(record)
+            self._idle.append(record)
+            record.dbapi_connection.rollback()
 
     def take_back(self) -> None:
-        """Disown what is still out, whoever holds it: when it is collected later, nothing must happen to others."""
+        """Close the sessions that this call began, and disown what is still out.
+
+        Whoever holds it: when it is collected later, nothing must happen to other calls. Sessions are closed even if
+        they gave their connection back, because what they have loaded is this instance's.
+        """
+        for reference in self.sessions:
+            session = reference()
+            if session is not None:
+                session.close()
+        self.sessions.clear()
         for record in self.out:
             record.fairy_ref = None
         self.out.clear()
@@ -280,37 +344,8 @@ class InstancePool(Pool):
         return f"{len(self.out)} checked out"
 
 
-class BorrowedConnection:
-    """What `sqlite3.connect` gives a program: the shared connection, with row and text factories of its own."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.row_factory: Any = None
-
-    def cursor(self, *args: Any, **kwargs: Any) -> sqlite3.Cursor:
-        """As `sqlite3.Connection.cursor`."""
-        cursor = self._database.connection.cursor(*args, **kwargs)
-        cursor.row_factory = self.row_factory
-        return cursor
-
-    def execute(self, *args: Any) -> sqlite3.Cursor:
-        """As `sqlite3.Connection.execute`."""
-        return self.cursor().execute(*args)
-
-    def executemany(self, *args: Any) -> sqlite3.Cursor:
-        """As `sqlite3.Connection.executemany`."""
-        return self.cursor().executemany(*args)
-
-    def executescript(self, script: str) -> sqlite3.Cursor:
-        """As `sqlite3.Connection.executescript`."""
-        return self.cursor().executescript(script)
-
-    def __enter__(self) -> BorrowedConnection:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        connection = self._database.connection
-        connection.commit() if kind is None else connection.rollback()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._database.connection, name)
+@event.listens_for(Session, "after_begin")
+def _remember_session(session: Session, transaction: object, connection: sqlalchemy.Connection) -> None:
+    pool = connection.engine.pool
+    if isinstance(pool, InstancePool):
+        pool.sessions.append(weakref.ref(session))
