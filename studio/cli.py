@@ -17,9 +17,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "list",
         "show",
     ),
-    "Run": (),
-    "Judge and pick": ("export",),
-    "This machine": (),
+    "Run": ("tools", "call", "snapshot", "verify"),
+    "Judge and pick": ("check", "diversity", "subset", "export"),
+    "This machine": ("doctor",),
 }
 """Every verb, by the section of `--help` it is shown in. Verb `x-y` is `x_y_command` in `studio/commands/x_y.py`
 (`import` lives in `import_.py`). Those modules import nothing heavy at the top, which keeps `--help` quick."""
@@ -55,17 +55,34 @@ class LazyGroup(click.RichGroup):
 )
 @click.version_option(package_name="awm-studio", prog_name="awm-studio")
 @workspace_option
+@click.option("--web", is_flag=True, help="Show the studio in a browser of this machine (it has no password).")
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, help="The port of --web [default: a free one].")
 @click.pass_context
-def awm_studio(ctx: click.Context, workspace: str | None) -> None:
+def awm_studio(ctx: click.Context, workspace: str | None, web: bool, port: int) -> None:
     """Synthesize, inspect, audit and train on executable tool-use environments.
 
     Without a command this opens the studio on the workspace; without a terminal it prints what the workspace
     holds.
     """
-    if ctx.invoked_subcommand is None:
+    if ctx.invoked_subcommand is not None:
+        return
+    if web:
+        from studio.web import serve_studio
+
+        serve_studio(workspace, port)
+    elif at_a_terminal():
+        from studio.app import open_studio
+
+        ctx.exit(open_studio(workspace))
+    else:
         from studio.commands.summary import print_summary
 
         print_summary(workspace)
+
+
+def at_a_terminal() -> bool:
+    """Whether a person can see and steer the studio: on a terminal, or through `--web`, which names a driver."""
+    return "TEXTUAL_DRIVER" in os.environ or (sys.stdin.isatty() and sys.stdout.isatty())
 
 
 def main() -> None:

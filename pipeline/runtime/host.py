@@ -94,6 +94,18 @@ class Host:
         self._programs.add(program)
         return program
 
+    def initial(self, env: Environment, *, now: Now = None) -> tuple[bytes, Build]:
+        """The database that instances start with, and how it was built: with the tables that the code itself adds.
+
+        Raises LoadFailed as `program` does, except that an environment without code is only built.
+        """
+        if env.code is None:
+            build = self.build(env, now=now)
+            return build.snapshot, build
+        with self.program(env, now=now) as program:
+            assert program.build is not None
+            return program.template, program.build
+
     def verify(
         self,
         verifier: Verifier,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
@@ -32,6 +33,25 @@ def json_option(command: F) -> F:
     )
 
 
+class Moment(click.ParamType):
+    """A time in ISO 8601; UTC where it does not say."""
+
+    name = "ISO"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The time, with its zone."""
+        try:
+            moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a time in ISO 8601, such as 2026-01-01T12:00:00Z.", param, ctx)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def now_option(command: F) -> F:
+    """`--now ISO`, passed to the command as a time with a zone, or None."""
+    return click.option("--now", type=Moment(), help="The time inside [default: the environment's own].")(command)
+
+
 def open_workspace(workspace: str | None, *, create: bool = False) -> Workspace:
     """Open the workspace of this invocation: the verb's `--workspace`, else the group's, else the default place.
 
@@ -39,19 +59,30 @@ def open_workspace(workspace: str | None, *, create: bool = False) -> Workspace:
     """
     from pipeline.workspace import Workspace
 
+    return Workspace.open(chosen_workspace(workspace), create=create)
+
+
+def chosen_workspace(workspace: str | None) -> str | None:
+    """What this invocation says of the workspace: the verb's `--workspace`, else the group's, else nothing."""
     context = click.get_current_context(silent=True)
     while workspace is None and context is not None:
         workspace = context.params.get("workspace")
         context = context.parent
-    return Workspace.open(workspace, create=create)
+    return workspace
 
 
 def print_json(document: Any) -> None:
     """Print one JSON document on stdout (UTF-8, indented, keys in the order given)."""
+    import json
+
     import orjson
 
     options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
-    sys.stdout.buffer.write(orjson.dumps(document, default=str, option=options))
+    try:
+        text = orjson.dumps(document, default=str, option=options)
+    except TypeError:  # an integer of more than 64 bits or a lone surrogate: JSON, but not orjson's
+        text = json.dumps(document, default=str, indent=2).encode() + b"\n"
+    sys.stdout.buffer.write(text)
     sys.stdout.buffer.flush()
 
 
