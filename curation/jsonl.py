@@ -57,7 +57,7 @@ def _read(stream: BinaryIO | gzip.GzipFile) -> Iterator[Line]:
             return
         if not raw:
             return
-        text = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+        text = (raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw).rstrip(b"\r\n")
         if text.strip():
             yield Line(number, *decode(text), len(raw))
 
