@@ -1,0 +1,100 @@
+"""All checks of one environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from pipeline.findings import Finding
+from pipeline.model import Environment, Part
+from pipeline.rules.calls import call_findings
+from pipeline.rules.database import database_findings
+from pipeline.rules.interface import interface_findings, spec_findings, unknown_columns
+from pipeline.rules.rows import rows_findings
+from pipeline.rules.schema import columns_of, schema_findings
+from pipeline.rules.tasks import one_task
+from pipeline.rules.verifiers import verifier_findings
+from pipeline.runtime.host import Host, LoadFailed
+
+Status = Literal["pass", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What the checks found. `rows` and `tools` are None where they could not be counted."""
+
+    name: str
+    status: Status
+    tables: int
+    rows: int | None
+    tools: int | None
+    findings: tuple[Finding, ...]
+
+    def document(self) -> dict[str, Any]:
+        """The JSON form, as `awm-studio check --json` prints it and the catalog keeps it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> CheckResult:
+        """The result whose document was kept as this JSON text."""
+        return TypeAdapter(cls).validate_json(text)
+
+
+def check_environment(environment: Environment, host: Host, *, seed: int = 0) -> CheckResult:
+    """Check one environment by building, loading, calling and verifying it in sandboxed workers.
+
+    `seed` chooses the arguments tools are called with; the same seed gives the same findings.
+    """
+    findings: list[Finding] = list(missing_parts(environment))
+    findings += spec_findings(environment.operations, [table.name for table in environment.schema])
+    for number, task in enumerate(environment.tasks):
+        findings += one_task(number, task)
+    rows = tools = None
+    try:
+        if environment.schema:
+            build = host.build(environment)
+            rows = sum(build.tables.values())
+            findings += database_findings(environment, build)
+            findings += schema_findings(build.snapshot)
+            findings += rows_findings(environment, build)
+            findings += unknown_columns(environment.operations, columns_of(build.snapshot))
+            findings += verifier_findings(environment, host, build.snapshot)
+            if environment.code is not None:
+                with host.program(environment, snapshot=build.snapshot) as program:
+                    tools = len(program.tools)
+                    findings += program.findings
+                    findings += interface_findings(environment, program.tools)
+                    findings += call_findings(environment, program, seed=seed)
+    except LoadFailed as failed:
+        findings.append(failed.finding)
+    return CheckResult(
+        environment.name, status(findings), len(environment.schema), rows, tools, tuple(in_order(findings))
+    )
+
+
+def missing_parts(environment: Environment) -> Iterator[Finding]:
+    """One finding for each part the environment lacks; without schema or code nothing can run."""
+    for part in environment.missing:
+        essential = part in (Part.schema, Part.code)
+        yield Finding(
+            "part_missing",
+            "error" if essential else "warn",
+            part.value,
+            f"there is no {part.value} part",
+            remedy="import or synthesize it",
+            tasks=tuple(range(len(environment.tasks))) if essential else (),
+        )
+
+
+def status(findings: Iterable[Finding]) -> Status:
+    """`fail` with an error among the findings, `warn` with a warning, else `pass`."""
+    severities = {finding.severity for finding in findings}
+    return "fail" if "error" in severities else "warn" if "warn" in severities else "pass"
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """The worst first, otherwise in the order they were found."""
+    return sorted(findings, key=lambda finding: ("error", "warn", "info").index(finding.severity))

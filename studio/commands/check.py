@@ -1,0 +1,125 @@
+"""`awm-studio check`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+
+if TYPE_CHECKING:
+    from curation.checks.environment import CheckResult
+
+
+@click.command()
+@click.argument("names", metavar="[ENV…]", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Check every environment of the workspace.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warn", "never"]),
+    default="error",
+    show_default=True,
+    help="Exit with 1 when a finding is at least this severe.",
+)
+@click.option("--again", is_flag=True, help="Check also what was checked before with the same content.")
+@click.option("--workers", type=click.IntRange(1), help="Environments checked at once [default: from the settings].")
+@json_option
+@workspace_option
+def check_command(
+    *,
+    names: tuple[str, ...],
+    everything: bool,
+    fail_on: str,
+    again: bool,
+    workers: int | None,
+    as_json: bool,
+    workspace: str | None,
+) -> None:
+    """Find out whether environments run and what is wrong with them.
+
+    Builds the database, loads the code, compares it with the spec, calls every tool once with arguments made from
+    its schema and real rows, and runs every verifier on the untouched database. Results are kept: a second run
+    checks only what has changed, and an interrupted one goes on.
+
+    Examples:
+
+        awm-studio check --all
+
+        awm-studio check gofundme --json
+
+        awm-studio check --all --fail-on warn
+    """
+    from curation.checks.workspace import check_workspace, summary
+    from pipeline.errors import UserError
+    from pipeline.runtime.host import Host
+
+    opened = open_workspace(workspace)
+    catalog, settings = opened.catalog, opened.settings
+    if everything == bool(names):
+        raise UserError("name the environments to check, or pass --all")
+    wanted = list(dict.fromkeys(catalog.resolve(name) for name in names)) if names else catalog.names()
+    if not wanted:
+        raise UserError("the workspace holds no environments: import some first (awm-studio import DIR)")
+
+    results = []
+    with Host.from_settings(settings) as host:
+        for result in check_workspace(catalog, wanted, host, workers=workers or settings.workers, again=again):
+            results.append(result)
+            if not as_json:
+                say(f"[{len(results)}/{len(wanted)}] {result.name}: {result.status}")
+    results.sort(key=lambda result: result.name)
+
+    totals = summary(results)
+    if as_json:
+        print_json({"environments": [result.document() for result in results], "summary": totals})
+    else:
+        for result in results:
+            print_findings(result, everything=len(results) == 1)
+        print_table(
+            ["environment", "status", "tables", "rows", "tools", "errors", "warnings"],
+            [
+                (r.name, r.status, r.tables, r.rows, r.tools, severity_count(r, "error"), severity_count(r, "warn"))
+                for r in results
+            ],
+        )
+        say(
+            f"{totals['environments']} environments: "
+            + ", ".join(f"{n} {word}" for word, n in totals["status"].items())
+            + f"; {totals['tasks_at_risk']} tasks at risk"
+        )
+    bad = {"error": ("error",), "warn": ("error", "warn"), "never": ()}[fail_on]
+    if any(finding.severity in bad for result in results for finding in result.findings):
+        sys.exit(1)
+
+
+def print_findings(result: CheckResult, *, everything: bool) -> None:
+    """Print a result's findings, worst first, each on a few lines that fit a narrow terminal."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    shown = [finding for finding in result.findings if everything or finding.severity != "info"]
+    if not shown:
+        return
+    console = Console(highlight=False)
+    console.print(Text(f"{result.name}: {result.status}", "bold"))
+    for finding in shown:
+        mark, style = {"error": ("✗", "red"), "warn": ("!", "yellow"), "info": ("·", "dim")}[finding.severity]
+        console.print(Text.assemble("  ", (f"{mark} {finding.severity} {finding.code}", style), f"  {finding.where}"))
+        tasks = ", ".join(map(str, finding.tasks))
+        for label, said in (
+            ("", finding.message),
+            ("seen: ", finding.evidence),
+            ("do: ", finding.remedy),
+            ("tasks at risk: ", tasks),
+        ):
+            if said:
+                console.print(Padding(Text(label + said), (0, 0, 0, 6)))
+    console.print()
+
+
+def severity_count(result: CheckResult, severity: str) -> int:
+    """How many findings of a result have this severity."""
+    return sum(finding.severity == severity for finding in result.findings)

@@ -1,0 +1,96 @@
+"""Checking a whole workspace: results are kept, taken again when nothing changed, and made again when it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from curation.checks.workspace import check_workspace, summary
+from pipeline.catalog import Catalog
+from pipeline.model import Author, AuthorKind, Part
+from pipeline.runtime.host import Host
+from tests.curation.checks.conftest import CODE, VERIFIER
+
+BY_TEST = Author(AuthorKind.person, "test")
+SCHEMA = """{"tables": [
+  {"name": "ticket", "ddl": "CREATE TABLE ticket(id INTEGER PRIMARY KEY, title TEXT NOT NULL);", "indexes": []},
+  {"name": "note", "ddl": "CREATE TABLE note(id INTEGER PRIMARY KEY, ticket_id INTEGER, body TEXT, at DATETIME);"}
+]}"""
+SAMPLE = """{"tables": [
+  {"table_name": "ticket", "insert_statements": ["INSERT INTO ticket VALUES (7, 'Lamp')"]},
+  {"table_name": "note", "insert_statements": ["INSERT INTO note VALUES (1, 7, 'Arrived', NULL)"]}
+]}"""
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    """Three helpdesks, of which the second has code that does not load."""
+    with Catalog.open(tmp_path / "catalog.db") as opened:
+        for name in ("first", "second", "third"):
+            opened.put(name, Part.schema, SCHEMA, author=BY_TEST)
+            opened.put(name, Part.sample, SAMPLE, author=BY_TEST)
+            opened.put(name, Part.code, "import nothing_like_this" if name == "second" else CODE, author=BY_TEST)
+            opened.put(name, Part.verifier, VERIFIER, slot="0/code", author=BY_TEST)
+        yield opened
+
+
+class CountingHost(Host):
+    """A real host that counts what it is asked to build."""
+
+    built = 0
+
+    def build(self, *args, **options):
+        self.built += 1
+        return super().build(*args, **options)
+
+
+def check(catalog: Catalog, **options) -> tuple[dict[str, str], int]:
+    with CountingHost() as host:
+        results = list(check_workspace(catalog, catalog.names(), host, workers=2, **options))
+        return {result.name: result.status for result in results}, host.built
+
+
+def test_every_environment_is_checked_once_and_not_again_while_nothing_changes(catalog: Catalog) -> None:
+    statuses, built = check(catalog)
+    assert (statuses["second"], built) == ("fail", 3)
+    assert {s.name: s.check for s in catalog.summaries()} == statuses
+    assert check(catalog) == (statuses, 0)
+    assert check(catalog, again=True) == (statuses, 3)
+
+
+def test_what_was_changed_is_checked_again(catalog: Catalog) -> None:
+    before, _ = check(catalog)
+    catalog.put("second", Part.code, CODE, author=BY_TEST)
+    after, built = check(catalog)
+    assert built == 1
+    assert after == {**before, "second": before["first"]}
+
+
+def test_a_check_that_is_stopped_goes_on_where_it_was(catalog: Catalog) -> None:
+    with CountingHost() as host:
+        results = check_workspace(catalog, catalog.names(), host, workers=1)
+        next(results)
+        results.close()
+        done = host.built
+    kept = sum(catalog.check(name) is not None for name in catalog.names())
+    assert kept >= 1
+    _, built = check(catalog)
+    assert built == 3 - kept
+    assert done <= 3
+
+
+def test_the_summary_counts_environments_findings_and_tasks_at_risk(catalog: Catalog) -> None:
+    with Host() as host:
+        results = list(check_workspace(catalog, catalog.names(), host, workers=2))
+    totals = summary(results)
+    assert totals["environments"] == 3
+    assert sum(totals["status"].values()) == 3
+    assert totals["status"]["fail"] == 1
+    assert totals["findings"]["part_missing"]["environments"] == 3
+    with_task = [
+        replace(results[0], findings=tuple(replace(f, severity="error", tasks=(4,)) for f in results[0].findings))
+    ]
+    assert summary(with_task)["tasks_at_risk"] == 1
