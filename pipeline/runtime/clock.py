@@ -14,6 +14,7 @@ import random
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 STEP = timedelta(seconds=1)
 """How far one call moves the clock. SQLite's CURRENT_TIMESTAMP has a resolution of one second, and a smaller step
@@ -69,6 +70,8 @@ class CallRandom(random.Random):
     Seeding costs more than most calls need, so it happens when the first number of a call is drawn.
     """
 
+    gauss_next: float | None
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._call = -1
@@ -119,8 +122,8 @@ def _prefix_of_now(clock: Clock, start: int, stop: int) -> Callable[[], str]:
     return lambda: clock.sql[start:stop]
 
 
-def _pinned(name: str, position: int, clock: Clock) -> Callable[..., object]:
-    def call(*arguments: object) -> object:
+def _pinned(name: str, position: int, clock: Clock) -> Callable[..., Any]:
+    def call(*arguments: object) -> Any:
         if len(arguments) <= position:
             return _evaluate(name, (*arguments, clock.sql))
         if any(isinstance(value, str) and value.lower() in ("now", "subsec", "subsecond") for value in arguments):
@@ -155,6 +158,6 @@ def _sqlite_has(function: str) -> bool:
 
 
 @functools.lru_cache(maxsize=8192, typed=True)
-def _evaluate(name: str, arguments: tuple[object, ...]) -> object:
+def _evaluate(name: str, arguments: tuple[object, ...]) -> Any:
     marks = ", ".join("?" * len(arguments))
     return _plain_sqlite().execute(f"SELECT {name}({marks})", arguments).fetchone()[0]

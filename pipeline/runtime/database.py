@@ -12,13 +12,14 @@ import sqlite3
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import sqlalchemy
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import Session
-from sqlalchemy.pool import ConnectionPoolEntry, Pool
+from sqlalchemy.pool import ConnectionPoolEntry, Pool, _ConnectionRecord
 
 from pipeline.runtime.clock import Clock, pin_sql_time
 
@@ -291,26 +292,30 @@ class InstancePool(Pool):
     """A SQLAlchemy pool over the program's one connection: every checkout is another handle on it."""
 
     def __init__(self, database: Database) -> None:
-        super().__init__(lambda: Handle(database), reset_on_return=None)
+        super().__init__(self._handle, reset_on_return=None)
         self._database = database
-        self.out: list[ConnectionPoolEntry] = []
-        self._idle: list[ConnectionPoolEntry] = []
+        self.out: list[_ConnectionRecord] = []
+        self._idle: list[_ConnectionRecord] = []
         self.sessions: list[weakref.ref[Session]] = []
 
-    def _do_get(self) -> ConnectionPoolEntry:
+    def _handle(self) -> Any:
+        return Handle(self._database)
+
+    def _do_get(self) -> _ConnectionRecord:
         if self._idle:
             record = self._idle.pop()
         else:
             with self._database.settings():  # listeners for "connect" run here: PRAGMAs, functions
-                record = self._create_connection()
+                record = _ConnectionRecord(self)
         self.out.append(record)
         return record
 
     def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
-        if record in self.out:  # and was not taken back before
+        if isinstance(record, _ConnectionRecord) and record in self.out:  # and was not taken back before
             self.out.remove(record)
             self._idle.append(record)
-            record.dbapi_connection.rollback()
+            if record.dbapi_connection is not None:
+                record.dbapi_connection.rollback()
 
     def take_back(self) -> None:
         """Close the sessions that this call began, and disown what is still out.
@@ -321,7 +326,8 @@ class InstancePool(Pool):
         for reference in self.sessions:
             session = reference()
             if session is not None:
-                session.close()
+                with suppress(Exception):  # its own listeners may raise; what it holds is taken back below
+                    session.close()
         self.sessions.clear()
         for record in self.out:
             record.fairy_ref = None

@@ -7,18 +7,21 @@ next one.
 
 from __future__ import annotations
 
+import json
+import math
 import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pipeline.runtime.faults import server_error
 from pipeline.runtime.invoke import Answer, Invoker
 from pipeline.runtime.program import Program
-from pipeline.runtime.tools import ArgumentCheck, error_text, result_text, unknown_tool_text
+from pipeline.runtime.tools import ArgumentCheck, error_text, json_text, unknown_tool_text
 
 _RING_AGAIN = 0.05  # seconds between alarms once time is up, for code that swallows the first one
 
@@ -34,8 +37,20 @@ class State(NamedTuple):
     module: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    tool: str
+    arguments: Mapping[str, Any]
+    tick: int
+    timeout: float
+    direct: bool
+
+
 class Engine:
-    """Calls a program's tools on numbered states. State 0 is the program's template and is always there."""
+    """Calls a program's tools on numbered states. State 0 is the program's template and is always there.
+
+    Equal states have the same number.
+    """
 
     template_state = 0
 
@@ -74,77 +89,90 @@ class Engine:
         """Call a tool in a state at a tick; gives the state after it and the reply.
 
         The reply has `status`, `body` (JSON, or text that is not), `text` (what the agent is shown), `error` (None,
-        or `kind`, `message`, `detail`), `ms` and `writes` (whether the database changed). After a timeout the state
-        is the one before the call: where a call is cut off depends on the machine. `direct=False` sends every call
-        through the whole application, which must not change the reply.
+        or `kind`, `message`, `detail`), `ms` and `writes` (whether the database changed). Where no request was made
+        (unknown tool, arguments that do not fit, no answer within `timeout` seconds) the status is the one that
+        comes closest: 404, 422, 504. After a timeout the state is the one before the call, because where a call is
+        cut off depends on the machine. `direct=False` sends every call through the whole application, which does
+        not change the reply.
         """
         started = time.perf_counter()
         self._calls += 1
-        after, reply = self._reply(state, tick, tool, arguments, timeout, direct)
+        after, reply = self._reply(state, _Call(tool, arguments, tick, timeout, direct))
         reply["ms"] = (time.perf_counter() - started) * 1000
         reply["writes"] = self._states[after].snapshot is not self._states[state].snapshot
         return after, reply
 
-    def _reply(
-        self, state: int, tick: int, tool: str, arguments: Mapping[str, Any], timeout: float, direct: bool
-    ) -> tuple[int, dict[str, Any]]:
-        if tool not in self.program.routes:
-            text = unknown_tool_text(tool)
-            return state, _reply(404, text, text, _error("tool_not_found", text))
-        wrong = self._check(tool).error(arguments)
+    def _reply(self, state: int, call: _Call) -> tuple[int, dict[str, Any]]:
+        if call.tool not in self.program.routes:
+            text = unknown_tool_text(call.tool)
+            return state, _failure(404, text, "tool_not_found")
+        wrong = self._check(call.tool).error(call.arguments)
         if wrong is not None:
-            return state, _reply(422, wrong, wrong, _error("invalid_arguments", wrong, {"source": "input_schema"}))
+            return state, _failure(422, wrong, "invalid_arguments", {"source": "input_schema"})
         try:
-            after, answer = self._run(state, tick, tool, arguments, timeout, direct)
+            after, answer = self._run(state, call)
         except CallTimeout:
             self._timeouts += 1
-            text = f"Error calling {tool}. No answer within {timeout:g} seconds."
-            return state, _reply(504, text, text, _error("timeout", text))
-        return after, self._describe(tool, answer)
+            text = f"Error calling {call.tool}. No answer within {call.timeout:g} seconds."
+            return state, _failure(504, text, "timeout")
+        return after, self._describe(call.tool, answer)
 
-    def _run(
-        self, state: int, tick: int, tool: str, arguments: Mapping[str, Any], timeout: float, direct: bool
-    ) -> tuple[int, Answer]:
+    def _run(self, state: int, call: _Call) -> tuple[int, Answer]:
         program, database = self.program, self.program.database
         before = self._states[state]
-        invoker = self._invoker(tool)
-        for _ in range(2):
-            reads_history = database.reads_history
+        while True:
+            known_to_read_history = database.reads_history
             database.load(before.snapshot)
             program.state.restore(before.module)
-            program.clock.at(tick)
+            program.clock.at(call.tick)
             try:
-                with _time_limit(timeout), warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    database.deadline = time.monotonic() + timeout
-                    answer = program.loop.run(invoker.answer(arguments, direct=direct))
-                if time.monotonic() > database.deadline:
-                    raise CallTimeout
+                answer = self._answer(call)
             except BaseException:
-                database.deadline = float("inf")
                 database.finish()
                 database.discard()
                 raise
-            database.deadline = float("inf")
             database.finish()
-            if database.reads_history == reads_history:
-                break
+            if database.reads_history == known_to_read_history:
+                return self._number(State(database.snapshot(), program.state.save())), answer
             database.discard()  # it may have seen another instance's history: once more, on the new connection
-        return self._number(State(database.snapshot(), program.state.save())), answer
+
+    def _answer(self, call: _Call) -> Answer:
+        program = self.program
+        program.database.deadline = time.monotonic() + call.timeout
+        try:
+            with _time_limit(call.timeout), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                answer = program.loop.run(self._invoker(call.tool).answer(call.arguments, direct=call.direct))
+            if time.monotonic() > program.database.deadline:
+                raise CallTimeout
+        except (CallTimeout, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # SystemExit and the like: a server would be gone
+            return Answer(500, "Internal Server Error", error)
+        finally:
+            program.database.deadline = math.inf
+        return answer
 
     def _describe(self, tool: str, answer: Answer) -> dict[str, Any]:
         status, content = answer.status, answer.content
         if status is None:
-            return _reply(422, content, content, _error("invalid_arguments", content, {"source": "request"}))
-        body = _json_or_text(content)
+            return _failure(422, content, "invalid_arguments", {"source": "request"})
+        try:
+            body = json.loads(content)
+        except (ValueError, RecursionError):
+            body = None
+            shown: Any = content
+        else:
+            shown = body
         if status < 400:
-            return _reply(status, body, result_text(content), None)
+            return _reply(status, shown, content if shown is content else json_text(body), None)
         text = error_text(tool, status, content)
         if status >= 500:
-            return _reply(status, body, text, server_error(self.program, answer.error, content))
+            return _reply(status, shown, text, server_error(self.program, answer.error, content))
+        detail = body.get("detail") if isinstance(body, dict) else shown
+        message = detail if isinstance(detail, str) else content
         kind = "invalid_arguments" if status == 422 else "client_error"
-        detail = body.get("detail") if isinstance(body, dict) else body
-        return _reply(status, body, text, _error(kind, detail if isinstance(detail, str) else content, detail))
+        return _reply(status, shown, text, {"kind": kind, "message": message, "detail": detail})
 
     def _number(self, state: State) -> int:
         number = self._numbers.get(state)
@@ -169,21 +197,12 @@ def _reply(status: int, body: Any, text: str, error: dict[str, Any] | None) -> d
     return {"status": status, "body": body, "text": text, "error": error}
 
 
-def _error(kind: str, message: str, detail: Any = None) -> dict[str, Any]:
-    return {"kind": kind, "message": message, "detail": detail}
-
-
-def _json_or_text(content: str) -> Any:
-    import json
-
-    try:
-        return json.loads(content)
-    except json.JSONDecodeError:
-        return content
+def _failure(status: int, text: str, kind: str, detail: Any = None) -> dict[str, Any]:
+    return _reply(status, text, text, {"kind": kind, "message": text, "detail": detail})
 
 
 @contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
+def _time_limit(seconds: float) -> Generator[None]:
     """Raise CallTimeout in the code inside when its time is up, again and again until it is out.
 
     Alarms reach the main thread only; in any other, nothing limits Python code.
@@ -191,14 +210,17 @@ def _time_limit(seconds: float) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    inside = True
 
     def ring(*_: object) -> None:
-        raise CallTimeout
+        if inside:
+            raise CallTimeout
 
     previous = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds, _RING_AGAIN)
     try:
         yield
     finally:
+        inside = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)

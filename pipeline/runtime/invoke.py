@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.datastructures import DefaultPlaceholder
 from fastapi.dependencies.utils import request_body_to_args, request_params_to_args
 from fastapi.encoders import jsonable_encoder
@@ -40,6 +40,8 @@ _SAFE_PATH_VALUE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.~@:+, -]+")
 """Path parameters that mean the same with and without a trip through a URL."""
 
 _DEFAULT_HANDLERS = FastAPI().exception_handlers
+
+_NO_REQUEST = Request({"type": "http"})  # FastAPI's own exception handlers take one and do not look at it
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +85,10 @@ class Invoker:
     async def _through_app(self, request: _Request) -> Answer:
         self._recorder.error = None
         tool = self._entry.tool
-        body = {"json": request.body} if tool.method in _WITH_BODY and request.body is not None else {}
+        body = request.body if tool.method in _WITH_BODY else None
         try:
             response = await self._client.request(
-                tool.method, request.path, params=request.query, headers=request.headers, **body
+                tool.method, request.path, params=request.query, headers=request.headers, json=body
             )
         except Exception as error:  # no URL or JSON can be made of the arguments
             return Answer(None, str(error), error)
@@ -178,9 +180,9 @@ class _PlainRoute:
         try:
             return await self._respond(request)
         except HTTPException as error:
-            return _text_of(await http_exception_handler(None, error))
+            return _text_of(await http_exception_handler(_NO_REQUEST, error))
         except RequestValidationError as error:
-            return _text_of(await request_validation_exception_handler(None, error))
+            return _text_of(await request_validation_exception_handler(_NO_REQUEST, error))
         except Exception as error:
             return Answer(500, "Internal Server Error", error)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+import collections
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -24,6 +25,9 @@ class InlineLoop(asyncio.BaseEventLoop):
     Its time is its own: when all tasks sleep it moves to the moment the first one wakes. So `asyncio.sleep` returns
     at once and in the right order, and the same calls always interleave in the same way.
     """
+
+    _ready: collections.deque[Any]
+    _scheduled: list[Any]
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,14 +86,15 @@ class InlineLoop(asyncio.BaseEventLoop):
 
 
 @contextmanager
-def inline_threads() -> Iterator[None]:
+def inline_threads() -> Generator[None]:
     """While active, `anyio.to_thread.run_sync` (Starlette's thread pool) runs its function in this thread."""
-    threaded = anyio.to_thread.run_sync
-    anyio.to_thread.run_sync = _run_inline
+    functions = vars(anyio.to_thread)
+    threaded = functions["run_sync"]
+    functions["run_sync"] = _run_inline
     try:
         yield
     finally:
-        anyio.to_thread.run_sync = threaded
+        functions["run_sync"] = threaded
 
 
 async def _run_inline(func: Callable[..., T], *args: Any, **_: Any) -> T:

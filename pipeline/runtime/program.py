@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import sqlite3
 import sys
 import types
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -84,8 +85,8 @@ class Program:
 def load(source: str, *, name: str, template: bytes, now: datetime | None, foreign_keys: bool = False) -> Program:
     """Run a generated program's source and prepare it for calls.
 
-    `template` is the database it finds (none: an empty one), `now` its pinned time (None: the machine's clock). Engines, clocks and
-    servers are replaced as it imports them. Raises LoadError.
+    `template` is the database it finds (none: an empty one), `now` its pinned time (None: the machine's clock).
+    Engines, clocks and servers are replaced as it imports them. Raises LoadError.
     """
     filename = f"<{name}>"
     clock = Clock(now)
@@ -103,14 +104,14 @@ def load(source: str, *, name: str, template: bytes, now: datetime | None, forei
     )
     sys.modules[module.__name__] = module  # pydantic and pickle look names up there
     with _load_errors(source, filename), _quiet():
-        code = compile(source, filename, "exec")
-        exec(code, vars(module))
+        tree = ast.parse(source, filename)
+        exec(compile(tree, filename, "exec"), vars(module))
         app = _app_of(module)
         loop.run(_start(app))
-        routes, findings = list_tools(app, source)
+        routes, findings = list_tools(app, tree)
     database.finish()
     built = database.snapshot()
-    state = ModuleState(module, source)
+    state = ModuleState(module, app.state._state, tree)
     return Program(
         name=name,
         source=source,
@@ -148,7 +149,7 @@ async def _start(app: FastAPI) -> None:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> Generator[None]:
     """Silence what programs written for older libraries make those say (`example=`, `on_event`, …)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -156,7 +157,7 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _load_errors(source: str, filename: str) -> Iterator[None]:
+def _load_errors(source: str, filename: str) -> Generator[None]:
     """Turn whatever goes wrong while a program is loaded into a LoadError that names the line."""
     try:
         yield

@@ -72,11 +72,11 @@ class ToolRoute:
     shadowed: bool
 
 
-def list_tools(app: FastAPI, source: str) -> tuple[tuple[ToolRoute, ...], tuple[Finding, ...]]:
-    """The app's tools in upstream's order, with what is remarkable about them."""
+def list_tools(app: FastAPI, tree: ast.Module) -> tuple[tuple[ToolRoute, ...], tuple[Finding, ...]]:
+    """The app's tools in upstream's order, with what is remarkable about them; `tree` is the program's source."""
     operations = _operations(app)
     names, findings = _names([operation["operationId"] for _, _, operation in operations])
-    lines = _handler_lines(source)
+    lines = _handler_lines(tree)
     found = []
     for (route, method, operation), name in zip(operations, names, strict=True):
         tool = Tool(
@@ -363,11 +363,9 @@ def _shadowed(tool: Tool, winner: RouteContext) -> Finding:
     )
 
 
-def _handler_lines(source: str) -> dict[int, int]:
+def _handler_lines(tree: ast.Module) -> dict[int, int]:
     """The line of `def`, by the line on which its first decorator (what Python calls its first line) stands."""
-    functions = [
-        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return {min([node.lineno, *(item.lineno for item in node.decorator_list)]): node.lineno for node in functions}
 
 
@@ -394,14 +392,6 @@ class ArgumentCheck:
 def unknown_tool_text(name: str) -> str:
     """What an agent is told when it calls a tool that does not exist."""
     return f"Unknown tool: {name}"
-
-
-def result_text(content: str) -> str:
-    """What an agent is shown of a response: JSON indented by two spaces, anything else as it is."""
-    try:
-        return json_text(json.loads(content))
-    except json.JSONDecodeError:
-        return content
 
 
 def json_text(value: Any) -> str:
