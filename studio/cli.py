@@ -13,13 +13,10 @@ from studio.commands.options import workspace_option
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Make and bring in": ("import",),
-    "Look": (
-        "list",
-        "show",
-    ),
-    "Run": ("tools", "call", "snapshot", "verify"),
+    "Look": ("list", "show", "datasette", "diff"),
+    "Run": ("tools", "call", "snapshot", "verify", "serve"),
     "Judge and pick": ("check", "diversity", "subset", "export"),
-    "This machine": ("doctor",),
+    "This machine": ("doctor", "bench"),
 }
 """Every verb, by the section of `--help` it is shown in. Verb `x-y` is `x_y_command` in `studio/commands/x_y.py`
 (`import` lives in `import_.py`). Those modules import nothing heavy at the top, which keeps `--help` quick."""
