@@ -9,25 +9,17 @@ from __future__ import annotations
 
 import json
 import math
-import signal
-import threading
 import time
 import warnings
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pipeline.runtime.faults import server_error
 from pipeline.runtime.invoke import Answer, Invoker
 from pipeline.runtime.program import Program
+from pipeline.runtime.time_limit import TimeLimit, time_limit
 from pipeline.runtime.tools import ArgumentCheck, error_text, json_text, unknown_tool_text
-
-_RING_AGAIN = 0.05  # seconds between alarms once time is up, for code that swallows the first one
-
-
-class CallTimeout(BaseException):
-    """A call has used up its time. Not an Exception, so that generated `except Exception` does not stop it."""
 
 
 class State(NamedTuple):
@@ -111,7 +103,7 @@ class Engine:
             return state, _failure(422, wrong, "invalid_arguments", {"source": "input_schema"})
         try:
             after, answer = self._run(state, call)
-        except CallTimeout:
+        except TimeLimit:
             self._timeouts += 1
             text = f"Error calling {call.tool}. No answer within {call.timeout:g} seconds."
             return state, _failure(504, text, "timeout")
@@ -140,12 +132,12 @@ class Engine:
         program = self.program
         program.database.deadline = time.monotonic() + call.timeout
         try:
-            with _time_limit(call.timeout), warnings.catch_warnings():
+            with time_limit(call.timeout), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 answer = program.loop.run(self._invoker(call.tool).answer(call.arguments, direct=call.direct))
             if time.monotonic() > program.database.deadline:
-                raise CallTimeout
-        except (CallTimeout, KeyboardInterrupt):
+                raise TimeLimit
+        except (TimeLimit, KeyboardInterrupt):
             raise
         except BaseException as error:  # SystemExit and the like: a server would be gone
             return Answer(500, "Internal Server Error", error)
@@ -199,28 +191,3 @@ def _reply(status: int, body: Any, text: str, error: dict[str, Any] | None) -> d
 
 def _failure(status: int, text: str, kind: str, detail: Any = None) -> dict[str, Any]:
     return _reply(status, text, text, {"kind": kind, "message": text, "detail": detail})
-
-
-@contextmanager
-def _time_limit(seconds: float) -> Generator[None]:
-    """Raise CallTimeout in the code inside when its time is up, again and again until it is out.
-
-    Alarms reach the main thread only; in any other, nothing limits Python code.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    inside = True
-
-    def ring(*_: object) -> None:
-        if inside:
-            raise CallTimeout
-
-    previous = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, _RING_AGAIN)
-    try:
-        yield
-    finally:
-        inside = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)

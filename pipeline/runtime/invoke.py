@@ -32,7 +32,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from pipeline.runtime.tools import ToolRoute
+from pipeline.runtime.listing import ToolRoute
 
 BASE_URL = "http://apiserver"  # fastapi-mcp's; nothing listens there
 

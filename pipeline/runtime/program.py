@@ -21,9 +21,10 @@ from pipeline.runtime.build import build
 from pipeline.runtime.clock import Clock
 from pipeline.runtime.database import Database
 from pipeline.runtime.dialect import needs_newer_python
+from pipeline.runtime.listing import ToolRoute, list_tools
 from pipeline.runtime.loop import InlineLoop
 from pipeline.runtime.module_state import ModuleState
-from pipeline.runtime.tools import Tool, ToolRoute, list_tools
+from pipeline.runtime.tools import Tool
 
 LoadFault = Literal["syntax", "newer_python", "missing_module", "async_engine", "no_app", "exception"]
 

@@ -11,21 +11,29 @@ class TimeLimit(BaseException):
     """The time is up. Not an Exception, so that `except Exception` in generated code does not swallow it."""
 
 
+RING_AGAIN_S = 0.05
+"""Seconds between two alarms once the time is up."""
+
+
 @contextmanager
 def time_limit(seconds: float) -> Generator[None]:
-    """Raise TimeLimit in the code inside after so many seconds of wall clock.
+    """Raise TimeLimit in the code inside after so many seconds of wall clock, again and again until it is out.
 
     For the main thread only. It interrupts Python code; code in C (SQL, some regular expressions) goes on until it
-    returns, and a bare `except` can swallow it: whoever waits for the process keeps a timer of their own.
+    returns, and code that swallows everything in a loop goes on as well: whoever waits for the process keeps a timer
+    of their own.
     """
+    inside = True
 
     def ring(*_: object) -> None:
-        raise TimeLimit
+        if inside:
+            raise TimeLimit
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, RING_AGAIN_S)
     try:
         yield
     finally:
+        inside = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
