@@ -135,7 +135,7 @@ class Wire:
             )
 
     def _fields(self, request: Request) -> dict[str, Any]:
-        messages = [{"role": message.role, "content": message.content} for message in request.messages]
+        messages = _alternating(request)
         fields: dict[str, Any] = {
             "model": self._profile.model,
             "messages": messages,
@@ -177,6 +177,17 @@ class Wire:
             return False
         self._form = _FORMS[_FORMS.index(self._form) + 1]
         return True
+
+
+def _alternating(request: Request) -> list[dict[str, str]]:
+    """The messages, neighbours of one role joined: some chat templates insist on alternating roles."""
+    messages: list[dict[str, str]] = []
+    for message in request.messages:
+        if messages and messages[-1]["role"] == message.role:
+            messages[-1]["content"] += f"\n\n{message.content}"
+        else:
+            messages.append({"role": message.role, "content": message.content})
+    return messages
 
 
 def is_closed(schema: Any) -> bool:

@@ -1,13 +1,17 @@
-"""Rules about an API spec: unique operations, unique routes, usable tool names, tables that exist."""
+"""Rules about an API spec (unique, usable, only what the schema has) and about the application that implements it."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pipeline.findings import Finding
-from pipeline.model import Operation
+from pipeline.model import Environment, Operation
+
+if TYPE_CHECKING:
+    from pipeline.runtime.tools import Tool
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What every model provider and MCP client accepts as a tool name (OpenAI and Anthropic function names: letters,
@@ -23,6 +27,7 @@ def spec_findings(operations: Sequence[Operation], tables: Iterable[str]) -> tup
         *duplicate_operation_ids(operations),
         *duplicate_routes(operations),
         *unusable_names(operations),
+        *odd_names(operations),
         *unknown_tables(operations, tables),
     )
 
@@ -78,6 +83,21 @@ def unusable_names(operations: Sequence[Operation]) -> list[Finding]:
     ]
 
 
+def odd_names(operations: Sequence[Operation]) -> list[Finding]:
+    """Operation ids that are no snake_case names: callable, but unlike those agents are trained on."""
+    return [
+        Finding(
+            "operation_id_form",
+            "warn",
+            f"spec: {op.operation_id}",
+            f"the operation id {op.operation_id} is not in snake_case",
+            remedy="write it in lower case with underscores",
+        )
+        for op in operations
+        if TOOL_NAME.fullmatch(op.operation_id) and not re.fullmatch(r"[a-z][a-z0-9_]*", op.operation_id)
+    ]
+
+
 def unknown_tables(operations: Sequence[Operation], tables: Iterable[str]) -> list[Finding]:
     """Operations that need tables the schema does not declare."""
     known = {table.lower() for table in tables}
@@ -95,3 +115,56 @@ def unknown_tables(operations: Sequence[Operation], tables: Iterable[str]) -> li
         for op in operations
         if (lost := [table for table in op.tables if table.lower() not in known])
     ]
+
+
+def unknown_columns(operations: Sequence[Operation], columns: Mapping[str, Sequence[str]]) -> list[Finding]:
+    """Operations that need columns their tables do not have; `columns` are those of each table that exists."""
+    there = {table.lower(): {column.lower() for column in found} for table, found in columns.items()}
+    findings = []
+    for op in operations:
+        lost = [
+            f"{table}.{field}"
+            for table, fields in op.fields.items()
+            if table.lower() in there and isinstance(fields, list)
+            for field in fields
+            if str(field).lower() not in there[table.lower()]
+        ]
+        if lost:
+            findings.append(
+                Finding(
+                    "operation_needs_missing_column",
+                    "error",
+                    f"spec: {op.operation_id}",
+                    f"{op.operation_id} needs {', '.join(lost)}, which the schema does not declare",
+                    remedy="use the columns the tables have",
+                )
+            )
+    return findings
+
+
+def interface_findings(environment: Environment, tools: Sequence[Tool]) -> Iterator[Finding]:
+    """Operations that are in the spec and not in the application, and the other way round."""
+    served = {tool.operation_id: tool for tool in tools}
+    specified = {operation.operation_id for operation in environment.operations}
+    for operation in environment.operations:
+        if operation.operation_id not in served:
+            yield Finding(
+                "operation_missing",
+                "error",
+                f"code: {operation.operation_id}",
+                f"the spec promises {operation.operation_id} and the application does not offer it",
+                evidence=f"{operation.method} {operation.path}",
+                remedy="add a handler with this operation id",
+            )
+    if not specified:
+        return
+    for name, tool in served.items():
+        if name not in specified:
+            yield Finding(
+                "operation_not_in_spec",
+                "warn",
+                f"code: {name}",
+                f"the application offers {name}, which the spec does not know",
+                evidence=f"{tool.method} {tool.path}",
+                remedy="add it to the spec, or take it out of the application",
+            )

@@ -1,0 +1,114 @@
+"""Checks of the database: does every statement run, is every table there, do references resolve?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from pipeline.findings import Finding
+from pipeline.model import Environment
+from pipeline.rules.blocked import literals, tasks_naming, tasks_reading
+from pipeline.runtime.build import Build, FailedStatement
+
+SHOWN = 300
+"""Characters of a statement that are shown as evidence."""
+
+
+def database_findings(environment: Environment, build: Build) -> Iterator[Finding]:
+    """What building the database showed, each fact with the tasks it puts at risk."""
+    lost = {table.lower() for table in build.missing_tables}
+    yield from (missing_table(environment, build, table) for table in build.missing_tables)
+    for failed in build.failed:
+        if not (failed.kind == "insert" and failed.table.lower() in lost):  # told with the missing table
+            yield failed_statement(environment, failed)
+    yield from broken_references(environment, build)
+    yield from clock_in_rows(environment)
+
+
+def missing_table(environment: Environment, build: Build, table: str) -> Finding:
+    """A table that was declared and is not there: never tolerated, whatever its share of the schema."""
+    name = table.lower()
+    cause = next((f for f in build.failed if f.kind == "ddl" and f.table.lower() == name), None)
+    inserts = [f for f in build.failed if f.kind == "insert" and f.table.lower() == name]
+    needed_by = [op.operation_id for op in environment.operations if name in (t.lower() for t in op.tables)]
+    evidence = [cause.error + ": " + cause.sql[:SHOWN]] if cause else []
+    if inserts:
+        evidence.append(f"{len(inserts)} inserts into it were lost")
+    if needed_by:
+        evidence.append(f"needed by {', '.join(needed_by)}")
+    return Finding(
+        "table_missing",
+        "error",
+        f"schema: {table}",
+        f"the table {table} could not be created" if cause else f"the table {table} is missing",
+        evidence="; ".join(evidence),
+        remedy="correct its CREATE TABLE statement" if cause else "add its CREATE TABLE statement",
+        tasks=tasks_reading(environment, [table]),
+    )
+
+
+def failed_statement(environment: Environment, failed: FailedStatement) -> Finding:
+    """A statement that failed by itself: the row or index it stands for is lost."""
+    part = "sample" if failed.kind == "insert" else "schema"
+    row = "" if failed.row is None else f", row {failed.row}"
+    return Finding(
+        f"{failed.kind}_failed",
+        "error",
+        f"{part}: {failed.table}{row} (statement {failed.number})",
+        f"{failed.error}; what the statement holds is not in the database",
+        evidence=failed.sql[:SHOWN],
+        remedy=remedy_for(failed),
+        tasks=tasks_naming(environment, literals(failed.sql)) if failed.kind == "insert" else (),
+    )
+
+
+def remedy_for(failed: FailedStatement) -> str:
+    """What usually puts such a statement right."""
+    if "syntax error" in failed.error and failed.sql.count("'") % 2:
+        return "an apostrophe inside a quoted value ends it early: write it twice ('')"
+    if "UNIQUE" in failed.error:
+        return "give the row a value no other row has"
+    if "no such column" in failed.error or "has no column" in failed.error:
+        return "use the columns the table declares"
+    return "correct the statement"
+
+
+def broken_references(environment: Environment, build: Build) -> Iterator[Finding]:
+    """Rows that refer to rows which do not exist, one finding for each pair of tables."""
+    pairs: defaultdict[tuple[str, str], list[dict]] = defaultdict(list)
+    for violation in build.foreign_keys:
+        if "error" in violation:
+            yield Finding(
+                "foreign_key_unusable",
+                "error",
+                f"schema: {violation['table']}",
+                f"the foreign keys of {violation['table']} cannot be checked",
+                evidence=violation["error"],
+                remedy="refer to a primary key or a unique column that exists",
+            )
+        else:
+            pairs[violation["table"], violation["parent"]].append(violation)
+    for (table, parent), rows in pairs.items():
+        yield Finding(
+            "foreign_key_broken",
+            "warn",
+            f"sample: {table}",
+            f"{len(rows)} rows of {table} refer to rows of {parent} that do not exist",
+            evidence=", ".join(f"rowid {row['rowid']}" for row in rows[:10]),
+            remedy=f"add the missing rows of {parent}, or correct the references",
+            tasks=tasks_reading(environment, [table]),
+        )
+
+
+def clock_in_rows(environment: Environment) -> Iterator[Finding]:
+    """Rows whose values depend on the day the database is built."""
+    inserts = [sql.lower() for table in environment.sample for sql in table.inserts]
+    moving = sum("'now'" in sql or "current_" in sql for sql in inserts)
+    if moving:
+        yield Finding(
+            "relative_dates",
+            "info",
+            "sample",
+            f"{moving} of {len(inserts)} inserts use the current time",
+            remedy=f"instances are pinned to {environment.now:%Y-%m-%d %H:%M} so that rebuilding gives the same rows",
+        )
