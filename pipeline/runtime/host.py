@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.errors import UserError
@@ -131,6 +132,16 @@ class Host:
             name: Layer(False, "it did not prevent what it should") if refused["refused"].get(name) is False else layer
             for name, layer in worker.layers.items()
         }
+
+    @property
+    def server_pid(self) -> int | None:
+        """The process id of the fork server, once a worker has been needed."""
+        return self._launcher.server_pid
+
+    @property
+    def folder(self) -> Path | None:
+        """Where workers' private folders are, once a worker has been needed. It is removed at the end."""
+        return self._launcher.folder
 
     def close(self) -> None:
         """End every process. Calls that are running come back with an error."""

@@ -65,7 +65,7 @@ class HostedProgram:
         self._lock = threading.Lock()
         self._generation = 0
         self._references: Counter[int] = Counter()
-        self._unused: list[int] = []
+        self._unused: set[int] = set()
         self._abandoned: deque[tuple[int, int]] = deque()
         self._caller: ThreadPoolExecutor | None = None
         self._closed = False
@@ -122,8 +122,8 @@ class HostedProgram:
     def _ask(self, header: Mapping[str, Any], *attachments: bytes, timeout_s: float, read: Callable[[Message], T]) -> T:
         while self._abandoned:
             self._release(*self._abandoned.popleft())
-        header = {**header, "drop": self._unused}
-        self._unused = []
+        header = {**header, "drop": list(self._unused)}
+        self._unused.clear()
         allowed = timeout_s + self._limits.grace_s
         message = self._worker.request(header, attachments, timeout_s=allowed, what=self.name)
         try:
@@ -131,7 +131,7 @@ class HostedProgram:
         except Garbled as error:
             raise self._worker.lost(error, self.name) from error
 
-    def _call(self, situation: Situation, timeout_s: float) -> tuple[int, Reply]:
+    def _call(self, situation: Situation, timeout_s: float) -> wire.Called:
         began = time.perf_counter()
         header = {
             "op": "call",
@@ -141,7 +141,7 @@ class HostedProgram:
             "timeout_s": timeout_s,
         }
 
-        def read(message: Message) -> tuple[int, Reply]:
+        def read(message: Message) -> wire.Called:
             return wire.read_call(message, tool=situation.tool, ms=(time.perf_counter() - began) * 1000)
 
         return self._ask(header, situation.arguments.encode(), timeout_s=timeout_s, read=read)
@@ -149,6 +149,7 @@ class HostedProgram:
     def _retain(self, state: int) -> None:
         if state != TEMPLATE:
             self._references[state] += 1
+            self._unused.discard(state)
 
     def _release(self, generation: int, state: int) -> None:
         if state == TEMPLATE or generation != self._generation:
@@ -156,13 +157,13 @@ class HostedProgram:
         self._references[state] -= 1
         if not self._references[state]:
             del self._references[state]
-            self._unused.append(state)
+            self._unused.add(state)
 
-    def _remember(self, situation: Situation, state: int, reply: Reply) -> None:
-        size = 0 if state == TEMPLATE or self._references[state] else len(self.template)
-        for kept in (situation.state, state):
+    def _remember(self, situation: Situation, called: wire.Called) -> None:
+        is_new = called.state != TEMPLATE and not self._references[called.state]
+        for kept in (situation.state, called.state):
             self._retain(kept)
-        for freed in self._cache.put(situation, state, reply, state_size=size):
+        for freed in self._cache.put(situation, called.state, called.reply, state_size=called.size if is_new else 0):
             self._release(self._generation, freed)
 
     def _thread(self) -> ThreadPoolExecutor:
@@ -296,15 +297,15 @@ class Instance:
         try:
             self._settle()
             situation = Situation(self._state, self._tick, tool, arguments)
-            state, reply = program._call(situation, program._limits.call_timeout_s)
+            called = program._call(situation, program._limits.call_timeout_s)
         except WorkerLost as lost:
             return _failed(tool, lost, program._limits.call_timeout_s)
-        if reply.error is not None and reply.error.kind == "timeout":
-            return reply  # the state is the one before
-        if _repeatable(reply):
-            program._remember(situation, state, reply)
-        self._advance(situation, state)
-        return reply
+        if _timed_out(called.reply):
+            return called.reply  # the state is the one before
+        if _repeatable(called.reply):
+            program._remember(situation, called)
+        self._advance(situation, called.state)
+        return called.reply
 
     def _advance(self, situation: Situation, state: int) -> None:
         if state != self._state:
@@ -326,12 +327,12 @@ class Instance:
         state = TEMPLATE if self._base is None else self._put(self._base)
         program._retain(state)
         for tick, tool, arguments in self._journal:
-            following, reply = program._call(Situation(state, tick, tool, arguments), program._limits.load_timeout_s)
-            if reply.error is not None and reply.error.kind == "timeout":
+            called = program._call(Situation(state, tick, tool, arguments), program._limits.load_timeout_s)
+            if _timed_out(called.reply):
                 raise WorkerLost("timeout", f"{program.name} could not be brought back to this state in time")
-            program._retain(following)
+            program._retain(called.state)
             program._release(program._generation, state)
-            state = following
+            state = called.state
         self._state, self._generation = state, program._generation
 
     def _put(self, snapshot: bytes) -> int:
@@ -351,9 +352,13 @@ def _argument_text(arguments: Mapping[str, Any] | None) -> str | Reply:
     return text
 
 
+def _timed_out(reply: Reply) -> bool:
+    return reply.error is not None and reply.error.kind == "timeout"
+
+
 def _repeatable(reply: Reply) -> bool:
     """Whether the same call will come to the same end: memory runs out depending on what else is in use."""
-    return reply.error is None or reply.error.exception != "MemoryError"
+    return reply.error is None or reply.error.exception != "builtins.MemoryError"
 
 
 def _failed(tool: str, lost: WorkerLost, limit_s: float) -> Reply:

@@ -91,6 +91,11 @@ class Launcher:
         """The process id of the fork server, if it has been started."""
         return self._server.process.pid if self._server else None
 
+    @property
+    def folder(self) -> Path | None:
+        """The fork server's folder, if it has been started."""
+        return Path(self._server.folder) if self._server else None
+
     def _running(self) -> _Server:
         if self._closed:
             raise UserError("This host is closed.")
@@ -198,13 +203,16 @@ class Worker:
     def greet(self, deadline: float) -> None:
         """Wait until the worker is locked down, and note what holds. Raises WorkerLost."""
         try:
-            layers = self._channel.receive(deadline=deadline).header["layers"]
-            self.layers = {name: Layer(**layer) for name, layer in layers.items()}
+            hello = self._channel.receive(deadline=deadline).header
         except (Disconnected, TimedOut, Garbled) as error:
             raise self.lost(error, "a new worker", START_TIMEOUT_S) from error
         except BaseException:
             self.end()
             raise
+        if "failed" in hello:
+            self.end()
+            raise WorkerLost("crash", f"a new worker could not be locked down: {hello['failed']}")
+        self.layers = {name: Layer(**layer) for name, layer in hello["layers"].items()}
 
     def request(
         self, header: Mapping[str, Any], attachments: Sequence[bytes] = (), *, timeout_s: float, what: str

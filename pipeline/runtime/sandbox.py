@@ -23,6 +23,7 @@ import signal
 import struct
 import sys
 import sysconfig
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,13 +77,13 @@ class Layer:
     detail: str = ""
 
 
-def lock_down(folder: Path, limits: Limits, *, keep_writable: bool = False) -> dict[str, Layer]:
+def lock_down(folder: Path, limits: Limits, *, keep_writable: bool = False, serving: bool = False) -> dict[str, Layer]:
     """Lock this process down; it cannot be undone. Returns what holds, by layer (`LAYERS`).
 
     `folder` is an existing folder. Where namespaces work, a file system of `limits.file_mb` in memory is mounted over
     it that only this process sees; elsewhere it stays what it is, and is writable only with `keep_writable`, since
     nothing there limits how much is written. The process must have one thread. Its children could not be more free
-    than it is, but it cannot have any.
+    than it is, but it cannot have any. With `serving` it may accept connections on sockets it already has.
     """
     layers = {"rlimits": _attempt(_limit_resources, limits)}
     layers["namespaces"] = _attempt(_enter_namespaces, folder, limits)
@@ -91,7 +92,7 @@ def lock_down(folder: Path, limits: Limits, *, keep_writable: bool = False) -> d
     layers["landlock"] = _attempt(_restrict_files, writable)
     os.chdir(folder)
     _die_with_parent()
-    layers["seccomp"] = _attempt(_restrict_calls)
+    layers["seccomp"] = _attempt(_restrict_calls, seccomp.SERVING if serving else ())
     return layers
 
 
@@ -157,10 +158,10 @@ def _restrict_files(writable: tuple[Path, ...]) -> str:
     return f"ABI {landlock.restrict(readable_paths(), writable)}"
 
 
-def _restrict_calls() -> str:
+def _restrict_calls(allowed: Collection[str]) -> str:
     _linux_libc()
-    seccomp.restrict()
-    return f"{len(seccomp.DENIED)} calls denied"
+    seccomp.restrict(allowed)
+    return f"{len(seccomp.DENIED) - len(allowed)} calls denied"
 
 
 def _die_with_parent() -> None:

@@ -14,7 +14,7 @@ import os
 import platform
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 ALLOW = 0x7FFF0000
 KILL_PROCESS = 0x80000000
@@ -29,7 +29,8 @@ ARCHITECTURE = 4
 FIRST_ARGUMENT = 16
 SECOND_ARGUMENT = 24
 
-# BPF instructions (linux/bpf_common.h).
+# BPF instructions (linux/bpf_common.h, linux/filter.h).
+INSTRUCTION_SIZE = 8
 LOAD = 0x20
 AND = 0x54
 RETURN = 0x06
@@ -190,8 +191,12 @@ SOCKETPAIR = (53, 199)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def restrict() -> None:
-    """Install the filter in this process; it cannot be taken off again.
+SERVING = frozenset({"listen", "accept", "accept4"})
+"""What a server needs of what is denied, on a socket it was given."""
+
+
+def restrict(allowed: Collection[str] = ()) -> None:
+    """Install the filter in this process, without the calls in `allowed`; it cannot be taken off again.
 
     The process must have given up gaining privileges (PR_SET_NO_NEW_PRIVS).
 
@@ -200,15 +205,16 @@ def restrict() -> None:
     machine = platform.machine()
     if machine not in AUDIT_ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no system call numbers for {machine or 'this machine'}")
-    program = b"".join(_program(machine))
-    instructions = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
+    code = b"".join(program(machine, allowed))
+    instructions = ctypes.create_string_buffer(code, len(code))
+    header = struct.pack("@HP", len(code) // INSTRUCTION_SIZE, ctypes.addressof(instructions))
     if _libc.prctl(PR_SET_SECCOMP, MODE_FILTER, header) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 
 
-def _program(machine: str) -> Iterator[bytes]:
+def program(machine: str, allowed: Collection[str] = ()) -> Iterator[bytes]:
+    """The filter's BPF instructions for a machine."""
     column = list(AUDIT_ARCHITECTURES).index(machine)
     yield _step(LOAD, ARCHITECTURE)
     yield _step(IF_EQUAL, AUDIT_ARCHITECTURES[machine], 1, 0)
@@ -220,9 +226,9 @@ def _program(machine: str) -> Iterator[bytes]:
     for number in NEW_CALLS_ALLOWED.values():
         yield from _answer(number, ALLOW)
     yield _step(RETURN, ERRNO | errno.ENOSYS)
-    for numbers in DENIED.values():
+    for name, numbers in DENIED.items():
         number = numbers[column]
-        if number is not None:
+        if number is not None and name not in allowed:
             yield from _answer(number, ERRNO | errno.EPERM)
     yield _step(IF_EQUAL, SOCKETPAIR[column], 0, 6)
     yield _step(LOAD, FIRST_ARGUMENT)

@@ -7,6 +7,7 @@ Rollouts of one task share their first calls, which is what this saves.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import ItemsView
 from dataclasses import dataclass
 
 from pipeline.runtime.replies import Reply
@@ -46,6 +47,10 @@ class TransitionCache:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def entries(self) -> ItemsView[Situation, Transition]:
+        """What is kept, used longest ago first."""
+        return self._entries.items()
 
     def get(self, situation: Situation) -> Transition | None:
         """The transition from a situation, if it is known."""

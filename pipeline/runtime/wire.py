@@ -64,21 +64,31 @@ def read_tools(message: Message) -> tuple[Tool, ...]:
         return tuple(Tool(**_with_tuple(tool, "tags")) for tool in message.header["tools"])
 
 
-def read_call(message: Message, *, tool: str, ms: float) -> tuple[int, Reply]:
-    """The new state's id and the reply of a tool call."""
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What a tool call led to: the reply, and the new state's id and size in bytes."""
+
+    reply: Reply
+    state: int
+    size: int
+
+
+def read_call(message: Message, *, tool: str, ms: float) -> Called:
+    """What a tool call led to."""
     with _agreed_form():
         header = message.header
-        state = _whole(header["state"])
+        state, size = _whole(header["state"]), _whole(header["size"])
         if "too_large" in header:
             said = f"The reply is {_whole(header['too_large']) / 1e6:.0f} MB long, more than a reply may be."
-            return state, Reply(500, None, server_error_text(tool), CallError("server_error", said), ms)
+            reply = Reply(500, None, server_error_text(tool), CallError("server_error", said), ms)
+            return Called(reply, state, size)
         body, text = (attachment.decode("utf-8", "surrogatepass") for attachment in message.attachments)
         error = header["error"]
         if error is not None:
             if error["kind"] not in get_args(ErrorKind) or not isinstance(error["message"], str):
                 raise Garbled("an error of no known kind")
             error = CallError(error["kind"], error["message"], error["detail"])
-        return state, Reply(_whole(header["status"]), body, text, error, ms)
+        return Called(Reply(_whole(header["status"]), body, text, error, ms), state, size)
 
 
 def read_state(message: Message) -> int:

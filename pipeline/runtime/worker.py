@@ -60,11 +60,15 @@ def preload() -> None:
 
 def run(connection: int, folder: Path, limits: Limits, *, keep_writable: bool, parent: int) -> None:
     """Lock this process down and answer requests until the host goes away. Does not return."""
+    channel = Channel(socket.socket(fileno=connection), limit=limits.reply_mb << 20)
     os.environ.update(HOME=str(folder), TMPDIR=str(folder))
-    layers = lock_down(folder, limits, keep_writable=keep_writable)
+    try:
+        layers = lock_down(folder, limits, keep_writable=keep_writable)
+    except Exception as error:  # our own fault, or a kernel's that nobody has met yet: let it be known
+        channel.send(Message({"failed": f"{type(error).__name__}: {error}"}))
+        os._exit(1)
     if os.getppid() != parent:  # it died before the kernel was told to kill us with it
         os._exit(0)
-    channel = Channel(socket.socket(fileno=connection), limit=limits.reply_mb << 20)
     channel.send(Message({"layers": {name: asdict(layer) for name, layer in layers.items()}}))
     service = Service(folder, limits)
     try:
@@ -127,12 +131,14 @@ class Service:
 
     def _call(self, header: dict[str, Any], arguments: bytes) -> Reply:
         """Call a tool in a state; the attachments are the body's JSON and the text shown to agents."""
-        state, reply = self._loaded.call(
+        engine = self._loaded
+        state, reply = engine.call(
             header["state"], header["tick"], header["tool"], json.loads(arguments), timeout=header["timeout_s"]
         )
         body = _encode(reply["body"]).encode()
         text = reply["text"].encode("utf-8", "surrogatepass")
-        return {"state": state, "status": reply["status"], "error": reply["error"]}, (body, text)
+        size = len(engine.get(state))
+        return {"state": state, "size": size, "status": reply["status"], "error": reply["error"]}, (body, text)
 
     def _put(self, header: dict[str, Any], snapshot: bytes) -> Reply:
         """Keep a snapshot as a state."""
