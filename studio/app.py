@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Iterable
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar
 
@@ -18,10 +19,11 @@ from textual.screen import Screen
 from textual.signal import Signal
 from textual.widget import Widget
 
+from pipeline import settings as settings_file
 from pipeline.errors import UserError
 from pipeline.settings import Settings
 from studio import logs, themes
-from studio.actions import available, bindings
+from studio.actions import available, bindings, keymap_path, read_keymap
 from studio.bridge import Bridge, News, Opened, Unusable
 from studio.screens import MODES
 from studio.widgets.masthead import Masthead
@@ -60,7 +62,9 @@ class Studio(App[None]):
         *,
         settings: Settings | None = None,
         is_light: bool | None = None,
+        keymap: Mapping[str, str] | None = None,
     ) -> None:
+        """Prepare the studio for the workspace at `path` (None: the usual place); it is opened once the app runs."""
         super().__init__()
         self.settings = settings or Settings()
         self.is_light = is_light
@@ -74,6 +78,7 @@ class Studio(App[None]):
         for theme in themes.THEMES:
             self.register_theme(theme)
         self.wear(self.settings.theme)
+        self.set_keymap(keymap or {})
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Colours that themes other than ours lack."""
@@ -189,6 +194,19 @@ class Studio(App[None]):
             if action.palette and enabled:
                 yield SystemCommand(f"{action.label}  ({key})", action.help, _runner(self, screen, action.id))
 
+    def show_page(self, url: str | None) -> None:
+        """Open a page of this machine in the browser, or say how to get to it where there is none."""
+        from studio.browser import has_browser
+        from studio.screens.page import PageScreen
+
+        if url is None:
+            return
+        if has_browser():
+            self.open_url(url)
+            self.notify(f"Opened {url}", markup=False)
+        else:
+            self.push_screen(PageScreen(url))
+
     def action_help(self) -> None:
         """Show what the screen is for and its keys."""
         from studio.screens.help import HelpScreen
@@ -217,6 +235,21 @@ class Studio(App[None]):
         """Say which actions the keymap file has given the same key."""
         names = ", ".join(sorted({binding.id or binding.action for binding in clashed_bindings}))
         self.notify(f"The keymap gives one key to several actions: {names} lost theirs.", severity="warning")
+
+
+def open_studio(path: str | Path | None) -> int:
+    """Run the studio on this terminal until it is left; the answer is the exit code.
+
+    Raises UserError where the settings or the keymap cannot be used.
+    """
+    settings = settings_file.load()
+    keymap = read_keymap(keymap_path())
+    is_light = themes.background_is_light() if settings.theme in ("auto", "terminal") else None
+    studio = Studio(path, settings=settings, is_light=is_light, keymap=keymap)
+    studio.run()
+    if studio.crash_log is not None:
+        print(f"awm-studio crashed. What happened is in its log: {studio.crash_log}", file=sys.stderr)
+    return studio.return_code or 0
 
 
 def _runner(app: Studio, screen: Screen[object], action_id: str) -> Callable[[], Awaitable[None]]:

@@ -1,10 +1,11 @@
-"""The environments this studio has running: one sandbox host, and the last few programs loaded in it.
+"""The environments this studio has running: one sandbox host with the last few programs in it, and Datasette.
 
 Every method may take seconds and is called in a thread.
 """
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import UserError
 from pipeline.model import Environment, Verifier, content_hash
-from pipeline.snapshots import snapshot_file, snapshot_key
+from pipeline.snapshots import replace_file, snapshot_file, snapshot_key
 from pipeline.workspace import Workspace
+from studio.datasette import DatasetteServer, Page
+from studio.environment_pages import EnvironmentPages, table_texts
 
 if TYPE_CHECKING:
     from pipeline.runtime.host import Host, HostedProgram, Verdict
@@ -29,6 +32,8 @@ class Live:
         self._workspace = workspace
         self._host: Host | None = None
         self._programs: OrderedDict[tuple[str, str, str], HostedProgram] = OrderedDict()
+        self._server: DatasetteServer | None = None
+        self._files = tempfile.TemporaryDirectory(prefix="awm-studio-", ignore_cleanup_errors=True)
         self._lock = threading.Lock()
         self._closed = False
 
@@ -51,29 +56,59 @@ class Live:
             forgotten.close()
         return program
 
-    def verify(self, verifier: Verifier, initial: bytes, final: bytes, answer: str | None) -> Verdict:
-        """What a verifier says about two snapshots and an answer."""
-        return self._started().verify(verifier, initial, final, answer)
+    def verify(self, env: Environment, verifier: Verifier, initial: bytes, final: bytes, answer: str | None) -> Verdict:
+        """What a verifier of an environment says about two snapshots and an answer."""
+        return self._started().verify(verifier, initial, final, answer, now=env.now)
+
+    def page(self, env: Environment) -> str:
+        """The URL of an environment's database in the browser."""
+        return self._serving().url(env.name)
+
+    def changes_page(self, env: Environment, initial: bytes, final: bytes) -> str:
+        """The URL of a database as calls left it, with a query a table for what they changed."""
+        server = self._serving()
+        name = f"{env.name}-calls"
+        folder = Path(self._files.name)
+        for part, content in (("initial", initial), ("final", final)):
+            replace_file(folder / f"{name}-{part}.db", content)
+        page = Page(
+            path=folder / f"{name}-final.db",
+            initial=folder / f"{name}-initial.db",
+            title=f"{env.title or env.name}, after calls",
+            tables=table_texts(env),
+        )
+        return server.attach(name, page)
 
     def close(self) -> None:
-        """End all workers; calls that are still running return with an error."""
+        """End all workers and pages; calls that are still running return with an error."""
         with self._lock:
             self._closed = True
             self._programs.clear()
             host, self._host = self._host, None
+            server, self._server = self._server, None
         if host is not None:
             host.close()
+        if server is not None:
+            server.stop()
+        self._files.cleanup()
+
+    def _serving(self) -> DatasetteServer:
+        with self._lock:
+            if self._closed:
+                raise UserError("The studio is closing.")
+            if self._server is None:
+                pages = EnvironmentPages(self._workspace.catalog, self.snapshot)
+                server = DatasetteServer(pages, log=self._workspace.logs / "datasette.log")
+                server.start()
+                self._server = server
+            return self._server
 
     def _started(self) -> Host:
         from pipeline.runtime.host import Host
 
-        from pipeline.runtime.limits import Limits
-
-        settings = self._workspace.settings
         with self._lock:
             if self._closed:
                 raise UserError("The studio is closing.")
             if self._host is None:
-                limits = Limits(call_timeout_s=settings.call_timeout_s, memory_mb=settings.memory_mb)
-                self._host = Host(python=settings.worker_python, limits=limits)
+                self._host = Host.from_settings(self._workspace.settings)
             return self._host

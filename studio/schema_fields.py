@@ -121,13 +121,17 @@ def _words(schema: Mapping[str, Any]) -> Iterator[str]:
         yield " or ".join(options) or "any"
     if "format" in schema:
         yield str(schema["format"])
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None or high is not None:
-        yield (
-            f"{low} to {high}" if None not in (low, high) else f"at least {low}" if high is None else f"at most {high}"
-        )
+    low, high = (_bound(schema.get(key)) for key in ("minimum", "maximum"))
+    if low and high:
+        yield f"{low} to {high}"
+    elif low or high:
+        yield f"at least {low}" if low else f"at most {high}"
     if "maxLength" in schema:
         yield f"at most {schema['maxLength']} characters"
+
+
+def _bound(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, (int, float)) else ""
 
 
 def _is_a(value: Any, kind: str) -> bool:

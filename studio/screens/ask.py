@@ -18,14 +18,14 @@ class AskScreen(ModalScreen[str | None]):
 
     def __init__(self, title: str, hint: str = "", *, value: str = "") -> None:
         super().__init__()
-        self._title = title
+        self._question = title
         self._hint = hint
         self._value = value
 
     def compose(self) -> ComposeResult:
         """A question, a line to type in, a hint."""
         with Vertical(classes="dialog"):
-            yield Static(self._title, classes="title", markup=False)
+            yield Static(self._question, classes="title", markup=False)
             yield Input(self._value)
             yield Static(f"{self._hint}  Enter goes on, Escape leaves.".strip(), classes="hint", markup=False)
 

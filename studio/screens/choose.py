@@ -21,14 +21,14 @@ class ChooseScreen(ModalScreen[str | None]):
 
     def __init__(self, title: str, labels: Mapping[str, str], *, now: str = "") -> None:
         super().__init__()
-        self._title = title
+        self._question = title
         self._labels = labels
         self._now = now
 
     def compose(self) -> ComposeResult:
         """A title and the choices."""
         with Vertical(classes="dialog -small"):
-            yield Static(self._title, classes="title", markup=False)
+            yield Static(self._question, classes="title", markup=False)
             yield OptionList(
                 *(Option(label, id=key) for key, label in self._labels.items()), markup=False, compact=True
             )

@@ -15,12 +15,16 @@ from curation.filters import Filter, parse
 from pipeline.workspace import Workspace
 from studio.actions import bindings
 from studio.bridge import News
+from studio.screens.call import CallScreen
 from studio.screens.choose import ChooseScreen
+from studio.screens.compare import CompareScreen
+from studio.screens.edit_task import EditTaskScreen
 from studio.screens.first_steps import FirstStepsScreen
 from studio.screens.frame import Framed
 from studio.widgets.cells import count
 from studio.widgets.environment.code import Code
 from studio.widgets.environment.detail import Detail
+from studio.widgets.environment.tasks import Tasks
 from studio.widgets.environment.tools import Tools
 from studio.widgets.filter_bar import FilterBar
 from studio.widgets.grid import Cell, Column, Grid
@@ -54,7 +58,7 @@ class EnvironmentsScreen(Framed):
         self._ordered: list[Summary] = []
         self._filter: Filter = parse("")
         self._sort = ("name", False)
-        self._marks: set[str] = set()
+        self.marks: set[str] = set()
         self._settling: Timer | None = None
         self._reload_wanted = False
 
@@ -126,15 +130,18 @@ class EnvironmentsScreen(Framed):
         if self.studio.workspace is None:
             return
         summaries = await self.studio.ask(self.studio.workspace.catalog.summaries)
-        if summaries is None or summaries == self._all:
+        if summaries is None:
+            return
+        if summaries == self._all:
+            self.detail.show(self.current)
             return
         first, self._all = self._all is None, summaries
-        self._marks &= {summary.name for summary in summaries}
+        self.marks &= {summary.name for summary in summaries}
         self.grid.empty = "No environment meets the filter." if summaries else "No environments yet."
         self._order()
         if first and not summaries:
             self.studio.push_screen(FirstStepsScreen())
-        elif self.current and self.detail.dossier and self.current != self.detail.dossier.summary:
+        else:
             self.detail.show(self.current)
 
     def _order(self) -> None:
@@ -157,11 +164,11 @@ class EnvironmentsScreen(Framed):
 
     def _count(self) -> None:
         shown, total = len(self.grid.rows), len(self._all or ())
-        marked = f" · {len(self._marks)} marked" if self._marks else ""
+        marked = f" · {len(self.marks)} marked" if self.marks else ""
         self.query_one(FilterBar).say(f"{total}{marked}" if shown == total else f"{shown}/{total}{marked}")
 
     def _mark_cell(self, row: Summary) -> Cell:
-        return ("x", "accent") if row.name in self._marks else " "
+        return ("x", "accent") if row.name in self.marks else " "
 
     @on(Grid.Highlighted, "#list")
     def _highlighted(self, event: Grid.Highlighted) -> None:
@@ -222,7 +229,7 @@ class EnvironmentsScreen(Framed):
     def action_mark(self) -> None:
         """Mark or unmark the current environment and go on to the next."""
         if self.current is not None:
-            self._marks ^= {self.current.name}
+            self.marks ^= {self.current.name}
             self.grid.redraw(self.grid.cursor)
             self.grid.move(1)
             self._count()
@@ -230,7 +237,7 @@ class EnvironmentsScreen(Framed):
     def action_mark_all(self) -> None:
         """Mark everything in the list, or, if it is, nothing of it."""
         listed = {row.name for row in self.grid.rows}
-        self._marks = self._marks - listed if listed <= self._marks else self._marks | listed
+        self.marks = self.marks - listed if listed <= self.marks else self.marks | listed
         self.grid.redraw()
         self._count()
 
@@ -252,6 +259,56 @@ class EnvironmentsScreen(Framed):
     def action_refresh(self) -> None:
         """Read the list again now."""
         self.reload()
+
+    def action_call(self) -> None:
+        """Call the environment's tools."""
+        self._call_tools("")
+
+    @on(Grid.Selected, "Tools Grid")
+    def _tool_selected(self, event: Grid.Selected) -> None:
+        self._call_tools(event.row.name)
+
+    def _call_tools(self, tool: str) -> None:
+        if self.detail.dossier is not None:
+            self.studio.push_screen(CallScreen(self.detail.dossier, tool), self._back_from)
+
+    def _back_from(self, _answer: None) -> None:
+        self.reload()
+
+    @work(exclusive=True, group="compare")
+    async def action_compare(self) -> None:
+        """Compare two marked environments, or the marked one and the current one."""
+        names = sorted(self.marks) if len(self.marks) == 2 else sorted(self.marks)[:1]
+        if self.current is not None and len(names) == 1 and self.current.name != names[0]:
+            names.append(self.current.name)
+        if len(names) != 2 or len(self.marks) > 2 or self.studio.workspace is None:
+            self.notify("Mark two environments (x), or mark one and go to the other.", severity="warning")
+            return
+        environment = self.studio.workspace.catalog.environment
+        left, right = await self.studio.ask(environment, names[0]), await self.studio.ask(environment, names[1])
+        if left is not None and right is not None:
+            self.studio.push_screen(CompareScreen(left, right))
+
+    def action_edit(self) -> None:
+        """Edit the task under the cursor of the Tasks tab, or show that tab first."""
+        dossier, pane = self.detail.dossier, self.detail.pane
+        if dossier is None or not dossier.env.tasks:
+            self.notify("This environment has no tasks.", severity="warning")
+        elif isinstance(pane, Tasks) and pane.grid.row is not None:
+            self.studio.push_screen(EditTaskScreen(dossier, pane.grid.row.number), self._back_from)
+        else:
+            self.detail.open("tasks")
+            self._enter_detail()
+
+    @on(Grid.Selected, "Tasks Grid")
+    def _task_selected(self) -> None:
+        self.action_edit()
+
+    @work(exclusive=True, group="datasette")
+    async def action_datasette(self) -> None:
+        """Open the environment's database in the browser."""
+        if self.detail.dossier is not None and self.studio.live is not None:
+            self.studio.show_page(await self.studio.ask(self.studio.live.page, self.detail.dossier.env))
 
     @on(Tools.CodeWanted)
     def _show_code(self, event: Tools.CodeWanted) -> None:

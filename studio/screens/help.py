@@ -31,12 +31,10 @@ class HelpScreen(ModalScreen[None]):
             yield Static("Help", classes="title")
             if self._about:
                 yield Static(self._about, markup=False)
-            scopes = {
-                scope: list(entries) for scope, entries in groupby(self._actions, key=lambda entry: entry[0].scope)
-            }
-            for scope in (*(scope for scope in scopes if scope != "app"), "app"):
+            groups = [(scope, list(entries)) for scope, entries in groupby(self._actions, key=_scope)]
+            for scope, entries in sorted(groups, key=lambda group: group[0] == "app"):
                 yield Static(SCOPES[scope], classes="heading")
-                yield Static(_table(scopes.get(scope, [])))
+                yield Static(_table(entries))
             yield Static(
                 "^p has every action by name. Keys can be changed in the keymap file: see Settings.", classes="hint"
             )
@@ -47,13 +45,16 @@ class HelpScreen(ModalScreen[None]):
         self.dismiss()
 
 
+def _scope(entry: tuple[Action, str, bool]) -> str:
+    return entry[0].scope
+
+
 def _table(entries: list[tuple[Action, str, bool]]) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(width=6, justify="right")
     table.add_column(width=13)
     table.add_column()
     for action, key, possible in entries:
-        table.add_row(
-            Text(key, style="bold"), Text(action.label), Text(action.help + ("" if possible else " (not now)"))
-        )
+        text = action.help if possible else f"{action.help} (not now)"
+        table.add_row(Text(key, style="bold"), Text(action.label), Text(text))
     return table

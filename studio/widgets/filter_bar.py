@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -12,7 +14,7 @@ from curation.filters import Filter, FilterError, parse
 
 
 class FilterBar(Vertical):
-    """Reads the filter while it is typed; a mistake is explained and the last good filter stays."""
+    """Reads the filter while it is typed; a term that cannot be read is explained, and the others hold."""
 
     class Changed(Message):
         """Another filter holds."""
@@ -57,6 +59,8 @@ class FilterBar(Vertical):
         except FilterError as error:
             problem.update(f"✗ {error}")
             problem.display = True
+            with suppress(FilterError):
+                self.post_message(self.Changed(parse(event.value.replace(error.token, "", 1))))
             return
         problem.display = False
         self.post_message(self.Changed(wanted))

@@ -53,8 +53,8 @@ class Grid(Lines):
 
     cursor = reactive(0, repaint=False)
 
-    class Highlighted(Message):
-        """The cursor is on another row; `row` is None in an empty grid."""
+    class OnRow(Message):
+        """What happens on a row of a grid."""
 
         def __init__(self, grid: Grid, row: Any) -> None:
             super().__init__()
@@ -66,7 +66,10 @@ class Grid(Lines):
             """The grid, for `@on(Grid.Highlighted, "#id")`."""
             return self.grid
 
-    class Selected(Highlighted):
+    class Highlighted(OnRow):
+        """The cursor is on another row; `row` is None in an empty grid."""
+
+    class Selected(OnRow):
         """Enter was pressed on a row, or it was clicked twice."""
 
     class HeadClicked(Message):

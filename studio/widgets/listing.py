@@ -25,6 +25,8 @@ class Listing(Vertical):
     NUMBERED: ClassVar[bool] = False
     WRAP: ClassVar[bool] = True
 
+    _of = ""
+
     def explain(self, row: Any) -> Text:
         """The explanation of a row."""
         raise NotImplementedError
@@ -44,9 +46,11 @@ class Listing(Vertical):
         """The explanation."""
         return self.query_one(Source)
 
-    def show_rows(self, rows: Sequence[Any]) -> None:
-        """Show these rows, the cursor on the first."""
-        self.grid.show(rows)
+    def show_rows(self, rows: Sequence[Any], *, of: str = "") -> None:
+        """Show these rows, the cursor on the first, or where it was if the rows before were `of` the same thing."""
+        cursor = self.grid.cursor if of and of == self._of else 0
+        self._of = of
+        self.grid.show(rows, cursor=cursor)
 
     @on(Grid.Highlighted)
     def _explain(self, event: Grid.Highlighted) -> None:

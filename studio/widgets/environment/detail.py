@@ -73,7 +73,7 @@ class Detail(Vertical):
         if studio.workspace is None:
             return
         dossier = await studio.ask(read_dossier, studio.workspace.catalog, summary)
-        if dossier is not None:
+        if dossier is not None and dossier != self.dossier:
             self.dossier = dossier
             self.remove_class("-nothing")
             self.query_one("#detail-name", Static).update(f"{one_line(summary.title)}  {summary.name}")

@@ -45,7 +45,8 @@ class Tasks(Listing):
                     env.solution(number),
                 )
                 for number, text in enumerate(env.tasks)
-            ]
+            ],
+            of=env.name,
         )
 
     def explain(self, row: TaskRow) -> Text:

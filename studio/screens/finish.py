@@ -1,0 +1,138 @@
+"""Finish a task by hand: what its verifier says about the calls so far, and keeping them as its solution."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Input, Select, Static
+
+from pipeline.model import Author, AuthorKind, Environment, Part, Verifier
+from studio.actions import bindings
+from studio.session import Session
+from studio.widgets.cells import duration, one_line
+from studio.widgets.lines import Piece
+from studio.widgets.source import Source, highlight
+
+if TYPE_CHECKING:
+    from pipeline.catalog import Catalog
+    from pipeline.runtime.host import Verdict
+    from studio.app import Studio
+
+WORDS = {
+    "complete": ("✓ complete", "ok"),
+    "others": ("✗ not complete", "fail"),
+    "evidence": ("i evidence for a judge", "accent"),
+    "judge_error": ("✗ the verifier failed", "fail"),
+}
+
+
+class FinishScreen(ModalScreen[None]):
+    """Choose the task, type the final answer; verify, or save."""
+
+    BINDINGS = bindings("finish")
+
+    def __init__(self, env: Environment, session: Session) -> None:
+        super().__init__()
+        self._env = env
+        self._session = session
+
+    def compose(self) -> ComposeResult:
+        """Task, answer, and what the verifier says."""
+        tasks = [(f"{number}  {one_line(text)}", number) for number, text in enumerate(self._env.tasks)]
+        with Vertical(classes="dialog -tall"):
+            yield Static(f"Finish a task with the {len(self._session.calls)} calls so far", classes="title")
+            yield Select[int](tasks, prompt="Which task?", id="task", compact=True)
+            yield Static("", id="task-text", markup=False)
+            yield Input(placeholder="final answer, if the task asks for one", id="answer", compact=True)
+            yield Source(wrap=True, id="verdict")
+        yield Footer(compact=True, show_command_palette=False)
+
+    @on(Select.Changed, "#task")
+    def _task_chosen(self) -> None:
+        task = self._number
+        self.query_one("#task-text", Static).update(self._env.tasks[task] if task is not None else "")
+
+    @property
+    def _number(self) -> int | None:
+        value = self.query_one("#task", Select).value
+        return value if isinstance(value, int) else None
+
+    @property
+    def _answer(self) -> str | None:
+        return self.query_one("#answer", Input).value or None
+
+    @on(Input.Submitted)
+    def _entered(self) -> None:
+        self.action_verify()
+
+    @work(exclusive=True)
+    async def action_verify(self) -> None:
+        """Ask every verifier of the task."""
+        studio, task, answer, shown = self._studio, self._number, self._answer, self.query_one("#verdict", Source)
+        if task is None or studio.live is None:
+            self.notify("Choose a task first.", severity="warning")
+            return
+        verifiers = [verifier for verifier in self._env.verifiers if verifier.task == task]
+        if not verifiers:
+            shown.show(f"Task {task} has no verifier.")
+            return
+        lines: list[list[Piece]] = []
+        for verifier in verifiers:
+            shown.show("▶ verifying …")
+            verdict = await studio.ask(
+                studio.live.verify, self._env, verifier, self._session.initial, self._session.snapshot, answer
+            )
+            if verdict is not None:
+                lines += _lines(verifier, verdict)
+        shown.show_lines(lines)
+
+    @work(exclusive=True)
+    async def action_save(self) -> None:
+        """Keep the calls and the answer as the task's reference solution."""
+        studio, task = self._studio, self._number
+        if task is None or studio.workspace is None:
+            self.notify("Choose a task first.", severity="warning")
+            return
+        version = await studio.ask(_save, studio.workspace.catalog, self._env.name, task, self._session, self._answer)
+        if version is not None:
+            self.notify(f"Saved as the solution of task {task}, version {version}.")
+
+    def action_close(self) -> None:
+        """Back to the calls."""
+        self.dismiss()
+
+    @property
+    def _studio(self) -> Studio:
+        return cast("Studio", self.app)
+
+
+def _save(catalog: Catalog, name: str, task: int, session: Session, answer: str | None) -> int:
+    calls = [{"tool": call.tool, "arguments": dict(call.arguments)} for call in session.calls]
+    content = json.dumps({"calls": calls, "answer": answer}, ensure_ascii=False)
+    person = Author(AuthorKind.person, getpass.getuser())
+    return catalog.put(name, Part.solution, content, slot=str(task), author=person).number
+
+
+def _lines(verifier: Verifier, verdict: Verdict) -> Iterator[list[Piece]]:
+    yield [(f"{verifier.mode.value}  ", "muted"), WORDS[verdict.verdict], (f"  {duration(verdict.ms / 1000)}", "muted")]
+    if verdict.error:
+        yield [(verdict.error, "fail")]
+    if verdict.evidence is not None:
+        yield from highlight(json.dumps(verdict.evidence, indent=2, ensure_ascii=False, default=str), "json")
+    yield []
+    yield [("What it looked at", "strong")]
+    for query in verdict.queries:
+        yield [("✓ " if query["ok"] else "✗ ", "ok" if query["ok"] else "fail"), (query["db"], "name")]
+        yield from ([("   ", ""), *line] for line in highlight(query["sql"].strip(), "sql"))
+        if query["error"]:
+            yield [(f"   {query['error']}", "fail")]
+    if not verdict.queries:
+        yield [("It read nothing from the databases.", "muted")]
+    yield []

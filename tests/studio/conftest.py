@@ -1,0 +1,51 @@
+"""A studio on a small workspace, driven as a person would."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from pipeline.settings import Settings
+from studio.app import Studio
+from tests.studio.worlds import fill
+
+Open = Callable[..., AbstractAsyncContextManager[tuple[Studio, Pilot[None]]]]
+
+
+async def until(pilot: Pilot[None], happens: Callable[[], object], *, seconds: float = 20) -> None:
+    """Wait until something has happened; fail with its source where it does not."""
+    loop = pilot.app._loop
+    assert loop is not None
+    end = loop.time() + seconds
+    while not happens():
+        assert loop.time() < end, f"did not happen within {seconds} s: {happens.__code__.co_names}"
+        await pilot.pause(0.02)
+    await pilot.pause()
+
+
+@pytest.fixture(scope="session")
+def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace that tests only read."""
+    return fill(tmp_path_factory.mktemp("small") / "ws")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A workspace of the test's own."""
+    return fill(tmp_path / "ws")
+
+
+@asynccontextmanager
+async def studio_on(
+    path: Path, *, size: tuple[int, int] = (120, 36), theme: str = "dark", wait: bool = True, **options: object
+) -> AsyncIterator[tuple[Studio, Pilot[None]]]:
+    """A studio on a workspace, by default once its list has been read and the first environment is shown."""
+    studio = Studio(path, settings=Settings(theme=theme), **options)
+    async with studio.run_test(size=size, notifications=True) as pilot:
+        if wait:
+            await until(pilot, lambda: studio.workspace and studio.screen.query_one("#detail").dossier)
+        yield studio, pilot
