@@ -1,0 +1,201 @@
+"""Fills a world with rows: drawn by each field's notation, kept where the domain's rules hold."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from itertools import product
+from typing import Any
+
+from pipeline.blueprints.domain import Domain, Entity, Field, Given, Parameter
+from pipeline.blueprints.notation import Notation
+from pipeline.blueprints.world import Row, World
+from pipeline.model import DEFAULT_NOW
+
+TODAY = DEFAULT_NOW.date()
+"""The day that dates are counted from: that of the pinned clock, also after an export and an import."""
+
+ROW_TRIES = 40
+"""Draws for one row until the rules hold; a row that never fits is left out."""
+
+Words = Mapping[str, tuple[str, ...]]
+
+
+class Seeding:
+    """Draws rows for one world. The same random numbers give the same rows."""
+
+    def __init__(self, domain: Domain, words: Words, rng: random.Random) -> None:
+        self.domain, self.words, self.rng = domain, words, rng
+        self.world = World(domain)
+        self._unused: dict[tuple[str, str], Iterator[str]] = {}
+
+    def fill(self) -> bool:
+        """Make all rows. False where some rule over all rows came out broken: the caller draws again."""
+        for entity in self.domain.entities.values():
+            for fixed in self._wanted(entity):
+                self.row(entity, fixed)
+        return self.finish()
+
+    def finish(self) -> bool:
+        """Compute what is computed over other rows, and say whether every rule holds for every row."""
+        self.world.compute()
+        return all(
+            self.world.broken(row) is None
+            for entity in self.domain.entities.values()
+            if entity.rules
+            for row in self.world[entity.name]
+        )
+
+    def _wanted(self, entity: Entity) -> Iterator[dict[str, Row]]:
+        if entity.per is None:
+            for _ in range(self.rng.randint(*entity.rows)):
+                yield {}
+            return
+        parent = entity.fields[entity.per].reference
+        assert parent
+        for owner in list(self.world[parent]):
+            for _ in range(self.rng.randint(*entity.rows)):
+                yield {entity.per: owner}
+
+    def children(self, owner: Row) -> None:
+        """The rows that come with a row: those of the entities that are so many for each of its entity."""
+        for entity in self.domain.entities.values():
+            if entity.per and entity.fields[entity.per].reference == owner.entity:
+                for _ in range(self.rng.randint(*entity.rows)):
+                    self.row(entity, {entity.per: owner})
+
+    def row(self, entity: Entity, fixed: Mapping[str, Any]) -> Row | None:
+        """A new row with some values fixed and the others drawn, or None where none keeps the rules."""
+        tests = [*entity.such_that, *(rule.test for rule in entity.rules)]
+        tests = [test for test in tests if not any(self._deferred(need) for need in test.needs)]
+        labels: dict[str, str] = {}
+        for _ in range(ROW_TRIES):
+            row = self.world.add(entity.name)
+            for one in entity.fields.values():
+                if one.notation.unique and one.name not in fixed:
+                    if one.name not in labels:
+                        labels[one.name] = self.label(entity, one)
+                    value = labels[one.name]
+                else:
+                    value = fixed[one.name] if one.name in fixed else self.draw(one, row)
+                setattr(row, one.name, value)
+            if all(self.world.value(test, {entity.name: row}) for test in tests):
+                return row
+            self.world.discard(row)
+        return None
+
+    def _deferred(self, need: str) -> bool:
+        entity, _, name = need.partition(".")
+        return bool(name) and name != "id" and self.domain.entities[entity].fields[name].notation.deferred
+
+    def draw(self, one: Field, row: Row) -> Any:
+        """A value for a field of a row whose earlier fields are there."""
+        notation, variables = one.notation, {row.entity: row}
+        if notation.formula:
+            return None if notation.deferred else self.world.value(notation.formula, variables)
+        if notation.condition is not None and not self.world.value(notation.condition, variables):
+            return None
+        return self.value(one.name, notation, variables)
+
+    def value(self, name: str, notation: Notation, variables: Mapping[str, Any]) -> Any:
+        """A value drawn by a notation."""
+        rng = self.rng
+        if notation.form != "bool" and notation.share < 100 and rng.random() * 100 >= notation.share:
+            return None
+        match notation.form:
+            case "row":
+                rows = self.world[notation.kind.entity]
+                if notation.where:
+                    rows = [row for row in rows if self.world.value(notation.where, {**variables, name: row})]
+                return rng.choice(rows) if rows else None
+            case "int":
+                return int(self._number(notation))
+            case "money" | "real":
+                return round(self._number(notation), 2)
+            case "date":
+                base = date.fromisoformat(self.world.value(notation.after, variables)) if notation.after else TODAY
+                return (base + timedelta(days=rng.randint(int(notation.low), int(notation.high)))).isoformat()
+            case "time":
+                minutes = int(self._number(notation))
+                return f"{minutes // 60:02d}:{minutes % 60:02d}"
+            case "one of" | "state":
+                return rng.choices(notation.kind.choices, notation.weights)[0]
+            case "text":
+                return rng.choice(notation.phrases)
+            case "bool":
+                return rng.random() * 100 < notation.share
+            case "stamp":
+                day = TODAY - timedelta(days=rng.randint(1, 60))
+                return f"{day.isoformat()} {rng.randint(7, 18):02d}:{rng.randint(0, 59):02d}:00"
+            case _:
+                return self.new_label(notation, set())
+
+    def _number(self, notation: Notation) -> float:
+        steps = int((notation.high - notation.low) / notation.step + 1e-9)
+        return notation.low + self.rng.randint(0, steps) * notation.step
+
+    # Labels
+
+    def label(self, entity: Entity, one: Field) -> str:
+        """A value that no row of the entity has in this field."""
+        key = ("", "person") if one.notation.form == "person" else (entity.name, one.name)
+        if key not in self._unused:
+            self._unused[key] = self._labels(one.notation, set())
+        try:
+            return next(self._unused[key])
+        except StopIteration:
+            one.place.fail(f"there are more rows of {entity.name} than {one.notation.pattern} gives names")
+
+    def new_label(self, notation: Notation, taken: set[str]) -> str:
+        """A value of a unique form that is none of those taken."""
+        return next(label for label in self._labels(notation, taken) if label not in taken)
+
+    def given(self, item: Given | Parameter, variables: Mapping[str, Any]) -> Any:
+        """A value for something a task names; a new name is one that nobody has."""
+        notation = item.notation
+        assert notation
+        if notation.unique:
+            rows = (row for rows in self.world.tables.values() for row in rows)
+            taken = {value for row in rows for value in row.fields().values() if isinstance(value, str)}
+            return self.new_label(notation, taken)
+        return self.value(item.name, notation, variables)
+
+    def _labels(self, notation: Notation, taken: set[str]) -> Iterator[str]:
+        rng, words = self.rng, self.words
+        match notation.form:
+            case "code":
+                prefix, _, digits = notation.pattern.partition("#")
+                width = len(digits) + 1
+                number = rng.randint(1, 3 * 10 ** (width - 1))
+                while True:
+                    number += rng.choice((1, 1, 2, 3))
+                    yield f"{prefix}{number:0{width}d}"
+            case "name":
+                holes = re.findall(r"\{(\w+)\}", notation.pattern)
+                for values in self._shuffled(product(*(words[hole] for hole in holes))):
+                    text = notation.pattern
+                    for hole, value in zip(holes, values, strict=True):
+                        text = text.replace("{" + hole + "}", value, 1)
+                    if text not in taken:
+                        yield text[0].upper() + text[1:]
+            case "town":
+                yield from self._shuffled(words["towns"])
+            case "street":
+                for street in self._shuffled(words["streets"]):
+                    yield f"{rng.randint(1, 90)} {street}"
+            case "phone":
+                for number in rng.sample(range(10000), 400):
+                    yield f"555-{number:04d}"
+            case _:
+                known = {word for label in taken for word in label.split()}  # people are told apart by either name
+                firsts, lasts = self._shuffled(words["first_names"]), self._shuffled(words["last_names"])
+                for first, last in zip(firsts, lasts, strict=False):
+                    if first not in known and last not in known:
+                        yield f"{first} {last}" if notation.form == "person" else f"{first}.{last}@example.org".lower()
+
+    def _shuffled(self, values: Any) -> list[Any]:
+        values = list(values)
+        self.rng.shuffle(values)
+        return values
