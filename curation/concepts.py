@@ -149,7 +149,7 @@ _STOP = frozenset(
 
 
 def concept_names(texts: Sequence[str], labels: Sequence[int], words: int = 3) -> list[str]:
-    """A name for each concept: the words that set its texts apart, most telling first.
+    """A name for each concept, no two alike: the words that set its texts apart, most telling first.
 
     Class-based TF-IDF (Grootendorst 2022, arXiv 2203.05794): a word's weight in the concept times the log of one
     plus the average weight of a concept's words over the word's weight everywhere. A text gives a word the log of
@@ -165,8 +165,9 @@ def concept_names(texts: Sequence[str], labels: Sequence[int], words: int = 3) -
     names = []
     for concept in weights:
         score = {word: weight * math.log1p(average / everywhere[word]) for word, weight in concept.items()}
-        names.append(", ".join(sorted(score, key=lambda word: (-score[word], word))[:words]))
-    return names
+        names.append(", ".join(sorted(score, key=lambda word: (-score[word], word))[:words]) or "unnamed")
+    uses = Counter(names)
+    return [name if uses[name] == 1 else f"{name} ({number})" for number, name in enumerate(names)]
 
 
 def _telling_words(text: str) -> Iterator[str]:

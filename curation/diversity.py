@@ -10,6 +10,8 @@ both, gives the whole curve, and is best read beside another set's.
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from curation.calibration import Calibration, calibrate, read_judgements
 from curation.concepts import (
     Pair,
     Tree,
@@ -61,7 +64,7 @@ class Item:
 def read_items(catalog: Catalog, view: View, names: Iterable[str] | None = None) -> tuple[list[Item], list[str]]:
     """The named environments (or all) in a view, and the names of those that lack what the view needs.
 
-    Groups are `origin`, `domain` (known for blueprints) and, where the source of the scenario gave them, `seed` and
+    Groups are `origin`, `domain` (known for blueprints) and, where the scenario's row names them, `seed` and
     `category`.
     """
     items, lacking = [], []
@@ -72,10 +75,28 @@ def read_items(catalog: Catalog, view: View, names: Iterable[str] | None = None)
             continue
         groups = {"origin": environment.origin, "domain": environment.domain}
         for version in catalog.versions(environment.name, Part.scenario)[-1:]:
-            source = catalog.extra(version)  # noqa: S610 (takes it for Django's)
-            groups |= {key: str(source[key]) for key in ("seed", "category") if source.get(key)}
+            scenario = json.loads(catalog.content(version.sha))
+            groups |= {key: str(scenario[key]) for key in ("seed", "category") if scenario.get(key)}
         items.append(Item(environment.name, text, {key: value for key, value in groups.items() if value}))
     return items, lacking
+
+
+def read_elsewhere(path: Path, view: View) -> tuple[list[Item], list[str]]:
+    """The environments of another workspace, or of a folder in the AWM layout, in a view.
+
+    Raises UserError where it is neither.
+    """
+    from pipeline.catalog import Catalog
+    from pipeline.workspace import CATALOG
+
+    if (path / CATALOG).is_file():
+        with Catalog.open(path / CATALOG) as catalog:
+            return read_items(catalog, view)
+    from curation.importers import import_awm
+
+    with tempfile.TemporaryDirectory() as folder, Catalog.open(Path(folder) / CATALOG) as catalog:
+        import_awm(catalog, path)
+        return read_items(catalog, view)
 
 
 def vector_cache(workspace: Path) -> VectorCache:
@@ -101,6 +122,19 @@ def represent(
         return grams
     meanings = embed(texts, model, cache=cache, threads=threads, progress=progress)
     return np.hstack([np.sqrt(MODEL_SHARE) * meanings, np.sqrt(1 - MODEL_SHARE) * grams]).astype(np.float32)
+
+
+def agreed_threshold(workspace: Path, items: Sequence[Item], tree: Tree) -> tuple[float, Calibration | None]:
+    """The threshold that people's judgements in a workspace give, with how well it agrees, or the default one."""
+    calibration = calibrate(read_judgements(workspace), [item.name for item in items], tree)
+    return (calibration.threshold if calibration else DEFAULT_THRESHOLD), calibration
+
+
+def keep_concepts(catalog: Catalog, measured: Diversity) -> None:
+    """Give each environment its concept's name in the catalog, where lists and filters find it."""
+    with catalog.bulk():
+        for item, label in zip(measured.items, measured.labels, strict=True):
+            catalog.describe(item.name, concept=measured.names[label])
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,9 @@ class Model:
         return f"{self.base_url or ''}#{self.name}"
 
 
+DEFAULT_MODEL = Model()
+
+
 class VectorCache:
     """Vectors by the hash of what they were made from, in one SQLite file. Several processes may share it."""
 
@@ -79,7 +82,7 @@ class VectorCache:
 
 def embed(
     texts: Sequence[str],
-    model: Model = Model(),
+    model: Model = DEFAULT_MODEL,
     *,
     cache: VectorCache,
     threads: int | None = None,

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
 
 from curation.awm_layout import FILES, About, file_of, write_row, write_scenario_row
+from curation.exports.folder import Privacy, WrittenFile, new_folder
 from pipeline.catalog import Catalog, Version
 from pipeline.errors import UserError
 from pipeline.model import Part
 from pipeline.parts import SOURCE_PARTS, read_tasks
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """One file of an export: how many rows it has, and the sha256 of its bytes."""
-
-    rows: int
-    sha256: str
 
 
 def export_awm(catalog: Catalog, folder: Path, names: Sequence[str] | None = None) -> dict[str, WrittenFile]:
@@ -41,26 +31,23 @@ def export_awm(catalog: Catalog, folder: Path, names: Sequence[str] | None = Non
     names = catalog.names() if names is None else sorted({catalog.resolve(name) for name in names})
     if not names:
         raise UserError("There is nothing to export: the workspace is empty.")
-    draft = folder.with_name(f".{folder.name}.{os.getpid()}.new")
-    try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UserError(f"{folder} exists and is not an empty folder: name one that does not exist yet.")
-        draft.mkdir(parents=True)
-        try:
-            written = _write(catalog, draft, names)
-            draft.replace(folder)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror}.") from None
-    return written
+    with new_folder(folder) as draft:
+        return write_awm(catalog, draft, names)
 
 
-def _write(catalog: Catalog, folder: Path, names: Sequence[str]) -> dict[str, WrittenFile]:
+def write_awm(
+    catalog: Catalog, folder: Path, names: Sequence[str], privacy: Privacy | None = None
+) -> dict[str, WrittenFile]:
+    """Write environments into a folder that is there; returns its files by name.
+
+    Raises UserError where an environment holds what `privacy` keeps in.
+    """
     with ExitStack() as stack:
         files = {file.name: _File(stack.enter_context((folder / file.name).open("wb"))) for file in FILES}
         for name in names:
             for file, row in _rows(catalog, name):
+                if privacy:
+                    privacy.check_row(row, name)
                 files[file].write(row)
     for name in [name for name, file in files.items() if not file.rows]:
         (folder / name).unlink()

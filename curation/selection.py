@@ -25,7 +25,7 @@ class Method(StrEnum):
     all = "all"
 
 
-def order(method: Method, vectors: np.ndarray, labels: Sequence[int], budget: int, seed: int) -> list[int]:
+def order(method: Method, vectors: np.ndarray, labels: Sequence[str], budget: int, seed: int) -> list[int]:
     """The first `budget` items in the order a method takes them (all of them if there are no more).
 
     `facility` and `centre` look at the vectors, `stratified` at the concepts; `all` keeps the order given.
@@ -87,10 +87,10 @@ def k_centre(vectors: np.ndarray, budget: int, seed: int) -> list[int]:
     return chosen
 
 
-def stratified(labels: Sequence[int], seed: int) -> list[int]:
+def stratified(labels: Sequence[str], seed: int) -> list[int]:
     """One item of every concept, then a second one of every concept that has it, and so on; by chance within each."""
     draw = random.Random(seed)  # noqa: S311 (a reproducible draw)
-    members: dict[int, list[int]] = {}
+    members: dict[str, list[int]] = {}
     for item in draw.sample(range(len(labels)), len(labels)):
         members.setdefault(labels[item], []).append(item)
     rounds = ((turn, label, item) for label, items in members.items() for turn, item in enumerate(items))
@@ -107,14 +107,14 @@ def interleave(items: Sequence[int], band: Callable[[int], object]) -> list[int]
     return [item for _, _, item in sorted(turns)]
 
 
-def hold_out(labels: Sequence[int], share: float, seed: int) -> set[int]:
+def hold_out(labels: Sequence[str], share: float, seed: int) -> set[str]:
     """Concepts, by chance, that together hold about `share` of the items: never none where share > 0, never all."""
     concepts = sorted(set(labels))
     random.Random(seed).shuffle(concepts)  # noqa: S311 (a reproducible draw)
     sizes = dict.fromkeys(concepts, 0)
     for label in labels:
         sizes[label] += 1
-    held: set[int] = set()
+    held: set[str] = set()
     taken = 0
     for concept in concepts:
         overshoot = taken + sizes[concept] - share * len(labels)
@@ -124,9 +124,9 @@ def hold_out(labels: Sequence[int], share: float, seed: int) -> set[int]:
     return held
 
 
-def covered(vectors: np.ndarray, chosen: Sequence[int]) -> float:
+def covered(vectors: np.ndarray, chosen: np.ndarray) -> float:
     """How well items are stood for: the mean over all items of the similarity to the most similar one chosen."""
-    if not len(vectors) or not chosen:
+    if not len(vectors) or not len(chosen):
         return 0.0
-    best = [block.max(axis=1) for _, block in similarity_blocks(vectors, vectors[list(chosen)])]
+    best = [block.max(axis=1) for _, block in similarity_blocks(vectors, chosen)]
     return float(np.clip(np.concatenate(best), 0, 1).mean())

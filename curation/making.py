@@ -1,0 +1,79 @@
+"""Making subsets: survey, pick, describe, keep."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace as changed_to
+from typing import TYPE_CHECKING
+
+from curation.cards import describe, measure
+from curation.embeddings import Model, Progress
+from curation.picking import Candidate, band, candidates, pick
+from curation.selection import Method
+from curation.subset import TRAIN, Pick, Recipe, Subset, current_contents
+from curation.survey import survey
+from pipeline.errors import UserError
+
+if TYPE_CHECKING:
+    from pipeline.catalog import Catalog
+    from pipeline.workspace import Workspace
+
+
+def make_subset(
+    workspace: Workspace,
+    recipe: Recipe,
+    rates: Mapping[tuple[str, int], float] = {},
+    *,
+    replace: bool = False,
+    progress: Progress | None = None,
+) -> Subset:
+    """Make a subset by a recipe and keep it in the catalog. `rates` are solve rates by environment and task.
+
+    Raises UserError where the name is taken (unless it is to be replaced), the filter cannot be read, or nothing can
+    be picked.
+    """
+    catalog = workspace.catalog
+    if not replace and recipe.name in {stored.name for stored in catalog.subsets()}:
+        raise UserError(f"There is a subset {recipe.name!r} already: choose another name, or replace it (--replace).")
+    found = survey(
+        workspace, recipe.cover, Model(recipe.model), where=recipe.where, threshold=recipe.threshold, progress=progress
+    )
+    measured = found.measured()
+    concepts = [measured.names[label] for label in measured.labels]
+    chosen_from, left_out = candidates(catalog, found.items, concepts, rates)
+    position = {item.name: number for number, item in enumerate(found.items)}
+    vectors = found.vectors[[position[candidate.item.name] for candidate in chosen_from]]
+
+    recipe = changed_to(recipe, threshold=found.threshold)
+    picks = pick(recipe, chosen_from, vectors)
+    subset = Subset(recipe, picks, current_contents(catalog, sorted({pick.environment for pick in picks})), {})
+    card = describe(catalog, subset)
+    card |= measure(subset, {candidate.item.name: candidate.concept for candidate in chosen_from}, vectors)
+    card["tasks"] |= {"of": sum(len(candidate.tasks) for candidate in chosen_from)}
+    card |= {"left_out_tasks": left_out, "difficulty": _difficulty(subset, chosen_from)}
+    subset = changed_to(subset, card=card)
+    catalog.set_subset(recipe.name, subset.to_json(), subset.card)
+    return subset
+
+
+def _difficulty(subset: Subset, chosen_from: Sequence[Candidate]) -> dict[str, int]:
+    rates = {candidate.item.name: candidate.rates for candidate in chosen_from}
+    return dict(Counter(band(rates[pick.environment].get(pick.task)) for pick in subset.picks))
+
+
+def everything(catalog: Catalog, names: Sequence[str] | None = None) -> Subset:
+    """All environments, or those named, with all their tasks, as a subset that leaves nothing out. It is not kept.
+
+    Raises UserError for an unknown name, and where there is nothing.
+    """
+    chosen = catalog.names() if names is None else sorted({catalog.resolve(name) for name in names})
+    picks = tuple(
+        Pick(summary.name, task, rank, TRAIN, summary.concept or "")
+        for rank, summary in enumerate(map(catalog.summary, chosen))
+        for task in range(summary.tasks or 0)
+    )
+    if not picks:
+        raise UserError("There is nothing to export: no environment has tasks.")
+    subset = Subset(Recipe("environments", method=Method.all), picks, current_contents(catalog, chosen), {})
+    return changed_to(subset, card=describe(catalog, subset))

@@ -1,0 +1,198 @@
+"""`awm-studio diversity`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from curation.diversity import Comparison, Diversity
+    from curation.survey import Survey
+
+SHOWN = 20
+"""How many concepts and near-duplicates are printed; `--json` has more."""
+
+
+@click.command()
+@click.option(
+    "--view",
+    type=click.Choice(["scenario", "tasks", "schema", "tools", "all"]),
+    default="all",
+    show_default=True,
+    help="What environments are compared by; all is the scenario, its tasks and the names of its tools.",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    help="Environments at least this similar on average are one concept [default: what judged pairs say, else 0.5].",
+)
+@click.option("--where", default="", metavar="EXPR", help="Only environments that a filter lets through.")
+@click.option(
+    "--against",
+    metavar="PATH",
+    type=click.Path(exists=True, file_okay=False),
+    help="A second set to compare with: another workspace, or a folder in the AWM layout.",
+)
+@click.option("--model", metavar="NAME", help="Sentence model [default: all-MiniLM-L6-v2]; ngrams does without one.")
+@click.option("--base-url", metavar="URL", help="An OpenAI-compatible endpoint that has the model.")
+@click.option("--threads", type=click.IntRange(1), help="Processor threads for the model [default: its own choice].")
+@click.option("--map", "page", metavar="FILE.html", type=click.Path(dir_okay=False), help="Write an interactive map.")
+@click.option(
+    "--layout", type=click.Choice(["umap", "pca"]), default="umap", show_default=True, help="How the map is laid out."
+)
+@click.option("--judge", type=click.IntRange(1), metavar="N", help="Ask about N pairs, to calibrate the threshold.")
+@click.option("--save", is_flag=True, help="Keep each environment's concept in the catalog.")
+@json_option
+@workspace_option
+def diversity_command(**options: Any) -> None:
+    """Count concepts: how many different environments are there really?
+
+    The number depends on how alike two environments must be to count as one, so there is a curve besides the number
+    at the threshold. Names of services are masked: they hide duplicates. What is embedded once is kept.
+
+    Examples:
+
+        awm-studio diversity
+
+        awm-studio diversity --view tasks --where "origin:import" --json
+
+        awm-studio diversity --against ../release --map concepts.html
+
+        awm-studio diversity --judge 50
+    """
+    from pathlib import Path
+
+    from curation.extras import require
+
+    require("concepts", "Counting concepts")
+    from curation.diversity import document, keep_concepts
+    from curation.embeddings import BUNDLED, Model
+    from curation.survey import compare_with, survey
+    from curation.views import View
+
+    view, model = View(options["view"]), Model(options["model"] or BUNDLED, options["base_url"])
+    asked = {"where": options["where"], "threshold": options["threshold"]}
+    effort = {"threads": options["threads"], "progress": _progress}
+    with open_workspace(options["workspace"]) as opened:
+        found = survey(opened, view, model, **asked, **effort)
+        if options["judge"]:
+            _judge(opened.path, found, options["judge"])
+            found = survey(opened, view, model, **asked, **effort)
+        measured = found.measured()
+        comparison = compare_with(opened, found, Path(options["against"]), **effort) if options["against"] else None
+        if options["page"]:
+            _write_map(opened.path, Path(options["page"]), found, measured, options["layout"])
+        if options["save"]:
+            keep_concepts(opened.catalog, measured)
+    if options["as_json"]:
+        beside = {"missing": found.lacking, "calibration": found.calibration, "against": comparison}
+        print_json(document(measured, view, model) | beside)
+    else:
+        _print(measured, view.value, found.lacking)
+        if comparison:
+            _print_comparison(comparison, options["against"])
+
+
+def _progress(done: int, total: int) -> None:
+    end = "\n" if done == total else "\r"
+    if sys.stderr.isatty():
+        click.echo(f"embedded {done:,} of {total:,}{end}", err=True, nl=False)
+
+
+def _judge(workspace: Path, found: Survey, count: int) -> None:
+    from curation.calibration import add_judgement, pairs_to_judge, read_judgements
+
+    texts = {item.name: item.text for item in found.items}
+    pairs = pairs_to_judge(found.vectors, list(texts), read_judgements(workspace), count)
+    for number, (a, b, similarity) in enumerate(pairs, 1):
+        say(f"\n{number} of {len(pairs)}, similarity {similarity:.2f}")
+        for name in (a, b):
+            say(f"  {name}: {' '.join(texts[name].split())[:300]}")
+        answer = click.prompt("The same concept? y, n, s to skip, q to stop", type=click.Choice([*"ynsq"]), err=True)
+        if answer == "q":
+            break
+        if answer in "yn":
+            add_judgement(workspace, a, b, answer == "y")
+
+
+def _write_map(workspace: Path, path: Path, found: Survey, measured: Diversity, layout: str) -> None:
+    from curation.diversity import vector_cache
+    from curation.maps import Layout, coordinates, write_page
+
+    write_page(
+        path,
+        coordinates(found.vectors, Layout(layout), vector_cache(workspace)),
+        [item.name for item in found.items],
+        measured.labels,
+        concepts=measured.names,
+        title=f"{len(measured.items)} environments, {measured.concepts} concepts at {measured.threshold:g}",
+    )
+    say(f"Map: {path}")
+
+
+def _print(measured: Diversity, view: str, lacking: Sequence[str]) -> None:
+    pairs = measured.duplicate_pairs
+    print_table(
+        ["", ""],
+        [
+            ("environments", len(measured.items)),
+            (f"concepts at {measured.threshold:g}", measured.concepts),
+            ("effective concepts (Hill 1, 2)", f"{measured.hill[1]:.1f}, {measured.hill[2]:.1f}"),
+            ("at least, in the whole (Chao1, 95 %)", _interval(measured)),
+            ("chance that the next is a new concept", f"{1 - measured.coverage:.0%}"),
+            (f"Vendi score, view {view}", f"{measured.vendi:.1f}"),
+            ("near-duplicate pairs", pairs),
+            ("agreement with known domains (ARI)", _figure(measured.ari_vs_known)),
+        ],
+    )
+    print_table(["threshold", "concepts"], [(f"{at:.2f}", count) for at, count in measured.curve])
+    sizes = [measured.labels.count(concept) for concept in range(measured.concepts)]
+    rows = list(zip(range(measured.concepts), sizes, measured.names, strict=True))
+    print_table(["concept", "environments", "about"], rows[:SHOWN])
+    if len(rows) > SHOWN:
+        say(f"… and {len(rows) - SHOWN:,} more concepts; --json has all.")
+    for key in sorted({key for item in measured.items for key in item.groups}):
+        groups = measured.groups(key)
+        say(f"{len(groups)} by {key}: {sum(group.items for group in groups)} environments")
+        shown = [(group.value, group.items, group.concepts, group.own) for group in groups[:SHOWN]]
+        print_table([key, "environments", "concepts", "only here"], shown)
+    if pairs:
+        names = [item.name for item in measured.items]
+        shown = [(names[p.a], names[p.b], f"{p.similarity:.2f}") for p in measured.duplicates[:SHOWN]]
+        print_table(["near-duplicate", "of", "similarity"], shown)
+    if lacking:
+        say(f"{len(lacking)} environments have nothing to compare in this view: {', '.join(lacking[:5])} …")
+
+
+def _figure(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"
+
+
+def _interval(measured: Diversity) -> str:
+    found = measured.chao1
+    return f"{found.estimate:.0f} ({found.low:.0f}–{found.high:.0f})"
+
+
+def _print_comparison(comparison: Comparison, other: str) -> None:
+    print_table(
+        ["concepts", f"here and in {other}"],
+        [
+            ("here", comparison.here),
+            ("there", comparison.there),
+            ("in both", comparison.shared),
+            ("only here", comparison.only_here),
+            ("only there", comparison.only_there),
+            (
+                "Vendi here, there, together",
+                f"{comparison.vendi_here:.1f}, {comparison.vendi_there:.1f}, {comparison.vendi_union:.1f}",
+            ),
+        ],
+    )
+    print_table(["here", "nearest there", "similarity"], [(a, b, f"{s:.2f}") for a, b, s in comparison.nearest])

@@ -1,0 +1,171 @@
+"""`awm-studio subset`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+
+if TYPE_CHECKING:
+    from pipeline.records import StoredSubset
+    from pipeline.workspace import Workspace
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--budget", type=click.IntRange(1), metavar="N", help="How many environments, the test split included.")
+@click.option("--all", "take_all", is_flag=True, help="All environments instead of a budget.")
+@click.option("--where", default="", metavar="EXPR", help='What may be picked, like "check:pass tools>5".')
+@click.option(
+    "--cover",
+    type=click.Choice(["scenario", "tasks", "schema", "tools", "all"]),
+    default="all",
+    show_default=True,
+    help="The view in which the picked should stand for the rest.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["facility", "centre", "stratified", "random", "all"]),
+    default="facility",
+    show_default=True,
+    help="facility: every environment has one like it; centre: none is far from one; stratified: by concept.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="What chance decides, it decides by this.")
+@click.option("--tasks-each", type=click.IntRange(1), metavar="N", help="At most N tasks an environment.")
+@click.option(
+    "--held-out",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    show_default=True,
+    help="Keep whole concepts with this share of the environments for a test split.",
+)
+@click.option("--series", metavar="N,N,…", default="", help="Sizes of nested training subsets to describe.")
+@click.option(
+    "--rates", type=click.Path(dir_okay=False), help="Solve rates as JSON lines (environment, task, rate), to balance."
+)
+@click.option("--threshold", type=click.FloatRange(0, 1), help="As for diversity.")
+@click.option("--model", metavar="NAME", help="As for diversity.")
+@click.option("--replace", is_flag=True, help="Make it again where the name is taken.")
+@json_option
+@workspace_option
+def subset_command(name: str | None, **options: Any) -> None:
+    """Pick the environments worth training on, and keep them under a name.
+
+    With a budget (or --all) a subset is made; with a name alone its card is shown; with nothing all subsets are
+    listed. Tasks without a verifier, and those that a check found blocked, are left out. Environments are picked in
+    an order whose every prefix is a good subset, so smaller sizes nest in larger ones.
+
+    Examples:
+
+        awm-studio subset mix-v1 --budget 526 --where "check:pass" --seed 3
+
+        awm-studio subset mix-v2 --budget 1000 --held-out 0.1 --series 10,100,526
+
+        awm-studio subset mix-v1 --json
+    """
+    making = options["budget"] is not None or options["take_all"]
+    if making and name is None:
+        raise click.UsageError("Give the subset a name.")
+    if options["budget"] is not None and options["take_all"]:
+        raise click.UsageError("Give a budget or --all, not both.")
+    with open_workspace(options["workspace"]) as opened:
+        if making and name is not None:
+            card = _make(opened, name, options)
+        elif name is not None:
+            card = opened.catalog.subset(name)["card"]
+        else:
+            _list(opened.catalog.subsets(), as_json=options["as_json"])
+            return
+    if options["as_json"]:
+        print_json(card)
+    else:
+        _print(card)
+
+
+def _make(opened: Workspace, name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    from pathlib import Path
+
+    from curation.extras import require
+
+    require("concepts", "Picking a subset")
+    from curation.embeddings import BUNDLED
+    from curation.making import make_subset
+    from curation.picking import read_rates
+    from curation.selection import Method
+    from curation.subset import Recipe
+    from curation.views import View
+
+    recipe = Recipe(
+        name=name,
+        budget=options["budget"],
+        where=options["where"],
+        method=Method(options["method"]),
+        cover=View(options["cover"]),
+        model=options["model"] or BUNDLED,
+        threshold=options["threshold"],
+        tasks_each=options["tasks_each"],
+        held_out=options["held_out"],
+        series=_sizes(options["series"]),
+        seed=options["seed"],
+    )
+    rates = read_rates(Path(options["rates"])) if options["rates"] else {}
+    subset = make_subset(opened, recipe, rates, replace=options["replace"])
+    there = subset.card["environments"]["of"]
+    if (recipe.budget or 0) > there:
+        say(f"The budget is {recipe.budget:,}, and {there:,} environments can be picked: all are.")
+    return subset.card
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted({int(size) for size in text.split(",") if size.strip()}))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a list of sizes like 10,100,526.", param_hint="--series") from None
+
+
+def _list(stored: Sequence[StoredSubset], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"subsets": [subset.card for subset in stored]})
+        return
+    print_table(
+        ["subset", "environments", "tasks", "concepts", "test", "made"],
+        [
+            (
+                subset.name,
+                subset.card["environments"]["train"],
+                subset.card["tasks"]["train"],
+                subset.card["concepts"]["train"],
+                subset.card["environments"]["test"],
+                f"{subset.created_at:%Y-%m-%d %H:%M}",
+            )
+            for subset in stored
+        ],
+    )
+
+
+def _print(card: Mapping[str, Any]) -> None:
+    environments, tasks, concepts, vendi = (card[key] for key in ("environments", "tasks", "concepts", "vendi"))
+    print_table(
+        [card["name"], "train", "test", "of"],
+        [
+            ("environments", environments["train"], environments["test"], environments["of"]),
+            ("tasks", tasks["train"], tasks["test"], tasks["of"]),
+            ("concepts", concepts["train"], concepts["test"], concepts["of"]),
+        ],
+    )
+    shares = ("checks", "audit", "difficulty", "licences", "made_by", "left_out_tasks")
+    print_table(
+        ["", ""],
+        [
+            ("coverage", f"{card['coverage']:.3f}"),
+            ("Vendi score", f"{vendi['train']:.1f} of {vendi['of']:.1f}, view {vendi['view']}"),
+            *((key.replace("_", " "), ", ".join(f"{k} {n}" for k, n in card[key].items()) or "–") for key in shares),
+            ("digest", card["digest"]),
+        ],
+    )
+    if card["series"]:
+        keys = ("size", "environments", "tasks", "concepts", "coverage")
+        print_table(keys, [[row[key] for key in keys[:4]] + [f"{row['coverage']:.3f}"] for row in card["series"]])

