@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def snapshot_file(workspace: Workspace, env: Environment, host: Host) -> Path:
-    """The file with an environment's initial database, built by `host` only if there is no current one.
+    """The file with the database that an environment's DDL and rows make, built only if there is no current one.
 
-    Statements that fail are left out, as in every build; the checks report them. Raises UserError if the file
-    cannot be written.
+    The environment's code is not run, so tables that only it would add are not in the file. Statements that fail are
+    left out, as in every build; the checks report them. Raises UserError if it cannot be built or written.
     """
     path = workspace.databases / f"{env.name}.db"
     key = snapshot_key(env)

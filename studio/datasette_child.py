@@ -242,7 +242,7 @@ class Pages:
 async def _error_page(datasette: Datasette, request: Request, status: int, message: str) -> Response:
     if request.path.endswith(".json"):
         return Response.json({"ok": False, "error": message, "status": status}, status=status)
-    context = {"title": "Not here" if status == 404 else "Not possible", "error": message, "status": status}
+    context = {"title": "Nothing to show", "error": message, "status": status}
     return Response.html(await datasette.render_template("error.html", context), status=status)
 
 
