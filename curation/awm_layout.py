@@ -100,12 +100,13 @@ def read_row(file: LayoutFile, value: object, known: Mapping[str, About]) -> Row
     """
     if not isinstance(value, dict):
         raise RowFault(f"is {kind_of(value)}, not an object")
-    written = _written_name(value, "name" if file.part is Part.scenario else "scenario")
+    usual, other = ("name", "scenario") if file.part is Part.scenario else ("scenario", "name")
+    name_key, written = _written_name(value, usual, other)
     name = scenario_name(written)
     if file.part is Part.scenario:
         return _read_scenario(name, written, value)
     about = known.get(name) or About(written_title(written))
-    rest = {key: item for key, item in value.items() if key not in ("scenario", "name")}
+    rest = {key: item for key, item in value.items() if key != name_key}
     problems: list[str] = []
     match file.part:
         case Part.code:
@@ -203,22 +204,21 @@ def verifier_mode(code: str) -> Mode | None:
     """How a verifier judges, told from the function it defines; None where it defines neither.
 
     The file does not tell: code-mode verifiers are found in `gen_verifier.jsonl` too. Parsing the release's 20,000
-    verifiers takes over a minute, so the syntax tree is asked only where the starts of lines do not settle it.
+    verifiers takes over a minute, so the syntax tree is asked only where both names seem to be defined.
     """
     found = set(_DEFINITION.findall(code))
-    if len(found) != 1:
+    if len(found) > 1:
         try:
             nodes = ast.walk(ast.parse(code))
-            found = {
-                node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            } & _MODES.keys()
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            pass  # what the lines said, if anything, has to do
+            pass  # what the lines said has to do
+        else:
+            found &= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     return next((mode for name, mode in _MODES.items() if name in found), None)
 
 
 _MODES = {"verify_task_completion": Mode.code, "verify_task": Mode.sql}
-_DEFINITION = re.compile(r"^(?:async +)?def +(verify_task(?:_completion)?) *\(", re.MULTILINE)
+_DEFINITION = re.compile(r"^[ \t]*(?:async +)?def +(verify_task(?:_completion)?) *\(", re.MULTILINE)
 
 
 def _read_scenario(name: str, written: str, value: Mapping[str, Any]) -> Row:
@@ -253,14 +253,15 @@ def _read_verifier(file: LayoutFile, rest: dict[str, Any], tasks: Sequence[str])
     return verifier_slot(task, verifier_mode(code) or file.mode or Mode.code), code
 
 
-def _written_name(row: Mapping[str, Any], key: str) -> str:
-    other = "scenario" if key == "name" else "name"
-    key = key if key in row or other not in row else other
+def _written_name(row: Mapping[str, Any], key: str, other: str) -> tuple[str, str]:
+    """The key that a row has its scenario's name under, and the name as written there."""
+    if key not in row and other in row:
+        key = other
     if key not in row:
         raise RowFault(f"has no {key}")
     if not isinstance(row[key], str):
         raise RowFault(f"{key} is {kind_of(row[key])}, not text")
-    return row[key]
+    return key, row[key]
 
 
 def _take(rest: dict[str, Any], key: str, kind: type, *, within: str = "") -> Any:

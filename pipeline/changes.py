@@ -68,7 +68,7 @@ def put_version(connection: Connection, change: Change, about: Mapping[str, str 
     """
     content = canonical(change.part, change.content)
     _require_name(change.name, change.part, content)
-    extra = dumps(dict(change.extra)) if change.extra else None
+    extra = dumps(dict(sorted(change.extra.items()))) if change.extra else None
     sha, extra_sha = content_hash(content), content_hash(extra) if extra else None
 
     scenario = connection.execute(_SCENARIO, {"scenario": change.name}).one_or_none()
