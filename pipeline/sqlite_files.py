@@ -35,10 +35,17 @@ def read_database(path: Path) -> bytes:
         raise UserError(f"{path} cannot be read: {error}.") from error
 
 
-def write_database(path: Path, snapshot: bytes) -> None:
-    """Write a snapshot as a file, whole or not at all. Raises UserError where that is not possible."""
+def require_place(path: Path) -> None:
+    """Raise UserError where a file clearly cannot be written, before what is to be in it costs any work."""
     if path.is_dir():
         raise UserError(f"{path} is a folder; name a file.")
+    if not path.parent.is_dir():
+        raise UserError(f"{path} cannot be written: there is no folder {path.parent}.")
+
+
+def write_database(path: Path, snapshot: bytes) -> None:
+    """Write a snapshot as a file, whole or not at all. Raises UserError where that is not possible."""
+    require_place(path)
     try:
         replace_file(path, snapshot)
     except OSError as error:

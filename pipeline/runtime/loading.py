@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pipeline.errors import UserError
 from pipeline.findings import Finding
@@ -16,9 +16,7 @@ from pipeline.runtime.build import Build
 from pipeline.runtime.launcher import Launcher, Worker, WorkerLost
 from pipeline.runtime.limits import Limits
 from pipeline.runtime.rpc import Garbled, Message
-
-if TYPE_CHECKING:
-    from pipeline.runtime.tools import Tool
+from pipeline.runtime.tools import Tool
 
 T = TypeVar("T")
 

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pipeline.runtime.tools import error_text
+
 ErrorKind = Literal["tool_not_found", "invalid_arguments", "client_error", "server_error", "timeout", "crash"]
 
 
@@ -56,4 +58,4 @@ class Reply:
 
 def server_error_text(tool: str) -> str:
     """What an agent is shown when a tool fails without an answer: upstream's text for any error in a handler."""
-    return f"Error calling {tool}. Status code: 500. Response: Internal Server Error"
+    return error_text(tool, 500, "Internal Server Error")

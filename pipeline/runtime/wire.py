@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from pipeline.findings import Finding
 from pipeline.runtime.build import Build, FailedStatement
 from pipeline.runtime.replies import CallError, ErrorKind, Reply, server_error_text
 from pipeline.runtime.rpc import Garbled, Message
-
-if TYPE_CHECKING:
-    from pipeline.runtime.tools import Tool
+from pipeline.runtime.tools import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +56,6 @@ def read_findings(message: Message) -> tuple[Finding, ...]:
 
 def read_tools(message: Message) -> tuple[Tool, ...]:
     """The tools in a reply."""
-    from pipeline.runtime.tools import Tool  # brings FastAPI with it
-
     with _agreed_form():
         return tuple(Tool(**_with_tuple(tool, "tags")) for tool in message.header["tools"])
 

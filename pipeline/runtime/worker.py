@@ -34,7 +34,6 @@ PRELOADED = (
     "fastapi.testclient",
     "python_multipart",
     "sqlalchemy.dialects.sqlite.pysqlite",
-    "sqlalchemy.ext.asyncio",
     "sqlalchemy.ext.declarative",
     "sqlalchemy.ext.hybrid",
     "statistics",

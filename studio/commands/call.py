@@ -63,18 +63,21 @@ def call_command(
         awm-studio call gofundme get_campaign --args '{"campaign_id": 3}' --from after.db --json
     """
     from pipeline.runtime.diff import diff
-
     from pipeline.runtime.host import Host
-    from pipeline.sqlite_files import read_database, write_database
+    from pipeline.sqlite_files import read_database, require_place, write_database
+    from studio.commands.diff import print_changes
 
     given = read_arguments(arguments)
+    begin = read_database(start) if start is not None else None
+    if save is not None:
+        require_place(save)
     with open_workspace(workspace) as opened:
         env = opened.catalog.environment(environment)
         with Host.from_settings(opened.settings) as host, host.program(env, now=now) as program:
             _require(tool, [known.name for known in program.tools], program.name)
             with program.instance() as instance:
-                if start is not None:
-                    instance.restore(read_database(start))
+                if begin is not None:
+                    instance.restore(begin)
                 before = instance.snapshot()
                 reply = instance.call(tool, given)
                 after = instance.snapshot()
@@ -97,8 +100,7 @@ def call_command(
         click.echo(reply.text)
         if error:
             say(f"{error.kind}: {error.message}")
-        for table, change in changes.items():
-            click.echo(f"{table}: {json.dumps(change, indent=2, ensure_ascii=False, default=str)}")
+        print_changes(changes)
         if not changes:
             say("Nothing changed in the database.")
     if not reply.ok:
@@ -117,7 +119,8 @@ def read_arguments(text: str) -> dict[str, Any]:
         if text == "-":
             source, text = "stdin", sys.stdin.read()
         elif text.startswith("@"):
-            source, text = text[1:], Path(text[1:]).read_text("utf-8-sig")
+            source = text[1:]
+            text = Path(source).read_text("utf-8-sig")
         arguments = json.loads(text)
     except OSError as error:
         raise UserError(f"{source} cannot be read: {error.strerror}.") from error

@@ -33,7 +33,14 @@ def diff_command(initial: Path, final: Path, workspace: str | None, as_json: boo
     changes = diff(read_database(initial), read_database(final))
     if as_json:
         print_json(changes)
-        return
+    else:
+        print_changes(changes)
+        if not changes:
+            say("The databases hold the same rows.")
+
+
+def print_changes(changes: dict[str, Any]) -> None:
+    """Print what `pipeline.runtime.diff.diff` found, for people."""
     for table, found in changes.items():
         click.echo(table)
         for row in found["added"]:
@@ -44,8 +51,6 @@ def diff_command(initial: Path, final: Path, workspace: str | None, as_json: boo
             columns = dict.fromkeys((*change["before"], *change["after"]))
             cells = (f"{name}: {_side(change['before'], name)} → {_side(change['after'], name)}" for name in columns)
             click.echo(f"  ~ {_shown(change['key'])}  {', '.join(cells)}")
-    if not changes:
-        say("The databases hold the same rows.")
 
 
 def _shown(row: dict[str, Any]) -> str:
