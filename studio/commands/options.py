@@ -96,10 +96,13 @@ def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]], *, tit
     from rich.text import Text
 
     headers = (Column(name, overflow="fold") for name in columns)
-    table = Table(*headers, title=title, box=None, header_style="bold", title_justify="left", pad_edge=False)
+    table = Table(*headers, box=None, header_style="bold", pad_edge=False)
     for row in rows:
         table.add_row(*(Text("" if cell is None else visible(str(cell))) for cell in row))
-    Console(width=None if sys.stdout.isatty() else 100_000).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 100_000)
+    if title:
+        console.print(Text(visible(title), style="bold"))
+    console.print(table)
 
 
 def visible(text: str) -> str:

@@ -217,7 +217,7 @@ folders = st.fixed_dictionaries(
     },
 )
 
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @cache
