@@ -110,8 +110,8 @@ def _before_same_place(found: Sequence[tuple[RouteContext, str, Any]], entry: tu
 def _resolved(part: Any, schemas: Mapping[str, Any], seen: tuple[str, ...] = ()) -> Any:
     """The schema with references replaced by what they refer to.
 
-    A reference to a schema that it is part of ends in an empty schema, which allows anything (upstream cannot serve
-    such an app at all).
+    A schema that refers to itself is repeated once; then an empty schema, which allows anything, ends it (upstream
+    cannot serve such an app at all).
     """
     if isinstance(part, list):
         return [_resolved(item, schemas, seen) for item in part]
@@ -120,7 +120,7 @@ def _resolved(part: Any, schemas: Mapping[str, Any], seen: tuple[str, ...] = ())
     reference = part.get("$ref")
     if isinstance(reference, str) and reference.startswith("#/components/schemas/"):
         name = reference.rpartition("/")[2]
-        if name in seen:
+        if seen.count(name) == 2:
             return {key: value for key, value in part.items() if key != "$ref"}
         if name in schemas:
             part = {**{key: value for key, value in part.items() if key != "$ref"}, **schemas[name]}
