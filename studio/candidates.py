@@ -12,7 +12,7 @@ from studio.snapshot_reader import Snapshot, TableFacts
 
 MOST = 50
 """Candidates offered for one argument."""
-NAMING = ("name", "title", "label", "username", "email", "code", "status", "description")
+NAMING = ("name", "title", "label", "email", "code", "subject")
 """Columns that tell a person which row an id means, best first."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeline.model import Call
+from pipeline.runtime.diff import diff
 
 if TYPE_CHECKING:
     from pipeline.runtime.host import HostedProgram, Instance, Reply
@@ -52,8 +53,6 @@ class Session:
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> Step:
         """Call a tool at the current point; steps that were undone before are forgotten."""
-        from pipeline.runtime.diff import diff
-
         before = self.snapshot
         instance = (self.steps[self.point - 1].instance if self.point else self._start).fork()
         reply = instance.call(tool, arguments)

@@ -21,6 +21,8 @@ PAGES_KEPT = 8
 """Pages of one table kept in memory."""
 LONGEST_S = 2.0
 """How long one statement may take."""
+LONGEST_VALUE = 1 << 26
+"""The most bytes a value may have while it is worked out, so that a generated column cannot fill our memory."""
 CELL = 4_000
 """The most characters (or bytes) of a value that are read for the screen."""
 
@@ -61,6 +63,7 @@ class Snapshot:
             else:
                 uri = f"{source.absolute().as_uri()}?mode=ro&immutable=1"
                 self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
             self._connection.execute("PRAGMA trusted_schema=OFF")
             self._connection.execute("PRAGMA query_only=ON")
             self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")

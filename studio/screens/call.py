@@ -107,8 +107,8 @@ class CallScreen(Framed):
         self._env: Environment = dossier.env
         self._wanted = tool
         self._tools: dict[str, Tool] = {}
-        self._session: Session | None = None
-        self._busy = False
+        self.session: Session | None = None
+        self.busy = False
 
     def body(self) -> Iterable[Widget]:
         """Form and results."""
@@ -139,7 +139,7 @@ class CallScreen(Framed):
         if session is None:
             self.dismiss()
             return
-        self._session = session
+        self.session = session
         self._tools = {tool.name: tool for tool in session.program.tools}
         select = self.query_one("#tool", Select)
         select.set_options([(f"{tool.method:<6} {tool.name}", tool.name) for tool in self._tools.values()])
@@ -159,7 +159,7 @@ class CallScreen(Framed):
         tool = self._tools[name]
         fields = fields_of(tool.input_schema)
         self.query_one("#about-tool", Static).update(next(iter(tool.description.splitlines()), ""))
-        known = await self.studio.ask(_candidates, fields, name, self._session.snapshot) if self._session else None
+        known = await self.studio.ask(_candidates, fields, name, self.session.snapshot) if self.session else None
         form = self.query_one(ArgumentForm)
         await form.show(fields, known or {}, values)
         (form.rows[0].editor if form.rows else self.query_one("#tool")).focus()
@@ -172,19 +172,19 @@ class CallScreen(Framed):
         """Make the call, unless one is being made or the form is not right."""
         tool = self.query_one("#tool", Select).value
         arguments = self.query_one(ArgumentForm).read()
-        if self._session is None or self._busy or not isinstance(tool, str) or arguments is None:
+        if self.session is None or self.busy or not isinstance(tool, str) or arguments is None:
             return
-        self._call(self._session, tool, arguments)
+        self._call(self.session, tool, arguments)
 
     @work
     async def _call(self, session: Session, tool: str, arguments: Mapping[str, Any]) -> None:
-        self._busy = True
+        self.busy = True
         said = self.query_one("#reply", Static)
         said.update(f"▶ calling {tool} … (at most {self.studio.settings.call_timeout_s:g} s)")
         try:
             step = await self.studio.ask(session.call, tool, arguments)
         finally:
-            self._busy = False
+            self.busy = False
         if step is None:
             said.update("✗ The call could not be made.")
             return
@@ -217,7 +217,7 @@ class CallScreen(Framed):
         self.query_one(Changes).show_changes(step.changes)
 
     def _show_history(self) -> None:
-        session = self._session
+        session = self.session
         if session is None:
             return
         entries = [(point, step, session, point == session.point) for point, step in enumerate([None, *session.steps])]
@@ -228,12 +228,12 @@ class CallScreen(Framed):
         self._go_to(event.row[0])
 
     def _go_to(self, point: int) -> None:
-        if self._session is None or self._busy:
+        if self.session is None or self.busy:
             return
-        self._session.go_to(point)
+        self.session.go_to(point)
         self._show_history()
         if point:
-            step = self._session.steps[point - 1]
+            step = self.session.steps[point - 1]
             self._show_step(step)
             self.query_one("#tool", Select).value = step.call.tool
         else:
@@ -242,24 +242,24 @@ class CallScreen(Framed):
 
     def action_undo(self) -> None:
         """Back to before the last call."""
-        if self._session is not None and self._session.point:
-            self._go_to(self._session.point - 1)
+        if self.session is not None and self.session.point:
+            self._go_to(self.session.point - 1)
 
     def action_reset(self) -> None:
         """Forget all calls."""
-        if self._session is not None and not self._busy:
-            self._session.reset()
+        if self.session is not None and not self.busy:
+            self.session.reset()
             self._go_to(0)
 
     def action_finish(self) -> None:
         """Verify a task with what has been done, or keep it as the task's solution."""
-        if self._session is not None and not self._busy:
-            self.studio.push_screen(FinishScreen(self._env, self._session))
+        if self.session is not None and not self.busy:
+            self.studio.push_screen(FinishScreen(self._env, self.session))
 
     @work(exclusive=True, group="datasette")
     async def action_datasette(self) -> None:
         """Open the database as it is now, with what the calls changed, in the browser."""
-        session, live = self._session, self.studio.live
+        session, live = self.session, self.studio.live
         if session is not None and live is not None:
             self.studio.show_page(
                 await self.studio.ask(live.changes_page, self._env, session.initial, session.snapshot)

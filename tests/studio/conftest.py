@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
+from pipeline.runtime.host import Host
 from pipeline.settings import Settings
 from studio.app import Studio
 from tests.studio.worlds import fill
-
-Open = Callable[..., AbstractAsyncContextManager[tuple[Studio, Pilot[None]]]]
 
 
 async def until(pilot: Pilot[None], happens: Callable[[], object], *, seconds: float = 20) -> None:
@@ -25,6 +24,43 @@ async def until(pilot: Pilot[None], happens: Callable[[], object], *, seconds: f
         assert loop.time() < end, f"did not happen within {seconds} s: {happens.__code__.co_names}"
         await pilot.pause(0.02)
     await pilot.pause()
+
+
+class Kept:
+    """A host that several studios of a test run use in turn: starting one costs seconds, and most tests need none of
+    their own."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._host, name)
+
+    def close(self) -> None:
+        """Left to the end of the session."""
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@pytest.fixture(scope="session")
+def kept_host() -> Iterator[Kept]:
+    with Host() as host:
+        yield Kept(host)
+
+
+@pytest.fixture(autouse=True)
+def one_host(kept_host: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Studios and commands with the default limits share a host."""
+    own = Host.from_settings
+
+    def from_settings(settings: Settings) -> Host | Kept:
+        return kept_host if settings.call_timeout_s == Settings().call_timeout_s else own(settings)
+
+    monkeypatch.setattr(Host, "from_settings", from_settings)
 
 
 @pytest.fixture(scope="session")

@@ -176,7 +176,12 @@ async def test_tools_are_those_of_the_loaded_program_and_lead_to_their_code(smal
         tools.grid.focus()
         await pilot.press("down")
         await until(pilot, lambda: "create_claim" in tools.source.text)
-        for expected in ("bag_id *", "integer, 1 to 1000  default 100", "The bag that was lost", "What a model is told"):
+        for expected in (
+            "bag_id *",
+            "integer, 1 to 1000  default 100",
+            "The bag that was lost",
+            "What a model is told",
+        ):
             assert expected in tools.source.text
         await pilot.press("f")
         await until(pilot, lambda: screen.detail.pane.id is None and isinstance(screen.focused, Source))

@@ -1,0 +1,215 @@
+"""Calling an environment's tools by hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input, Select, TabbedContent
+
+from pipeline.catalog import Catalog
+from pipeline.model import AuthorKind, Call
+from pipeline.settings import Settings
+from studio.app import Studio
+from studio.screens.call import CallScreen
+from studio.screens.finish import FinishScreen
+from studio.widgets.changes import Changes
+from studio.widgets.form import ArgumentForm
+from studio.widgets.grid import Grid
+from studio.widgets.source import Source
+from tests.studio.conftest import studio_on, until
+
+
+@asynccontextmanager
+async def calling(
+    path: Path, tool: str, *, size: tuple[int, int] = (120, 36)
+) -> AsyncIterator[tuple[Studio, Pilot[None], CallScreen]]:
+    """The call screen of the airline with a tool chosen."""
+    async with studio_on(path, size=size) as (studio, pilot):
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(studio.screen, CallScreen))
+        screen = studio.screen
+        await until(pilot, lambda: screen.query_one("#tool", Select).value == "list_bags")
+        await choose(pilot, screen, tool)
+        yield studio, pilot, screen
+
+
+async def choose(pilot: Pilot[None], screen: CallScreen, tool: str) -> None:
+    names = {"list_bags": ["status"], "create_claim": ["bag_id", "amount"]}.get(tool, [])
+    screen.query_one("#tool", Select).value = tool
+    form = screen.query_one(ArgumentForm)
+    await until(pilot, lambda: [row.field.name for row in form.rows] == names)
+    await until(pilot, lambda: screen.focused is not None and (not names or screen.focused is form.rows[0].editor))
+
+
+async def call(pilot: Pilot[None], screen: CallScreen, calls: int) -> None:
+    """Make the call in the form; it is call number `calls`."""
+    await pilot.press("f5")
+    await until(pilot, lambda: screen.session and len(screen.session.steps) == calls and not screen.busy)
+
+
+def reply(screen: CallScreen) -> str:
+    return str(screen.query_one("#reply").render())
+
+
+def fill_in(screen: CallScreen, **values: str) -> None:
+    for row in screen.query_one(ArgumentForm).rows:
+        if row.field.name in values:
+            row.text = values[row.field.name]
+
+
+async def test_a_call_shows_its_result_and_what_it_changed_cell_by_cell(small_world: Path) -> None:
+    async with calling(small_world, "create_claim") as (_, pilot, screen):
+        await pilot.press("2", "tab", *"250", "enter")
+        await until(pilot, lambda: screen.session.steps)
+        await until(pilot, lambda: "✓ 200" in reply(screen))
+        assert '"amount": 250' in screen.query_one("#result Source", Source).text
+        rows = screen.query_one(Changes).rows
+        assert [(row.table, row.what, row.key, row.column, row.before, row.after) for row in rows] == [
+            ("bags", "changed", "id=2", "status", "lost", "claimed"),
+            ("claims", "added", "new row", "", "", "id=1, bag_id=2, amount=250"),
+        ]
+
+
+async def test_values_come_from_the_rows_of_the_database(small_world: Path) -> None:
+    async with calling(small_world, "create_claim") as (studio, pilot, screen):
+        bag, amount = screen.query_one(ArgumentForm).rows
+        assert bag.editor.placeholder == "1 Ada Lovelace · 2 Grace Hopper · 3 陳美玲 🧳"
+        assert amount.editor.placeholder == "default 100"
+        await pilot.press("f2")
+        await until(pilot, lambda: studio.screen is not screen)
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: studio.screen is screen)
+        assert bag.text == "3"
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({}, "bag_id is needed"),
+        ({"bag_id": "two"}, "bag_id must be a whole number; 'two' is not"),
+        ({"bag_id": "2", "amount": "1.5"}, "amount must be a whole number"),
+    ],
+)
+async def test_a_wrong_field_is_named_and_nothing_is_called(
+    small_world: Path, values: dict[str, str], problem: str
+) -> None:
+    async with calling(small_world, "create_claim") as (_, pilot, screen):
+        fill_in(screen, **values)
+        await pilot.press("f5")
+        await pilot.pause()
+        said = [str(widget.render()) for widget in screen.query(".field-problem") if widget.display]
+        assert len(said) == 1
+        assert problem in said[0]
+        assert screen.session.steps == []
+
+
+async def test_a_failing_tool_shows_what_an_agent_is_told_and_what_happened(small_world: Path) -> None:
+    async with calling(small_world, "break_down") as (_, pilot, screen):
+        await call(pilot, screen, 1)
+        text = screen.query_one("#result Source", Source).text
+        assert "✗ 500 server_error" in reply(screen)
+        assert "Internal Server Error" in text
+        assert "the conveyor is stuck" in text
+        assert screen.query_one(Changes).rows == []
+
+
+async def test_a_tool_that_hangs_is_given_up_and_the_studio_goes_on(small_world: Path) -> None:
+    async with studio_on(small_world) as (studio, pilot):
+        studio.live._workspace = studio.workspace.__class__(
+            studio.workspace.path, studio.workspace.catalog, Settings(call_timeout_s=0.5)
+        )
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(studio.screen, CallScreen))
+        screen = studio.screen
+        await until(pilot, lambda: screen.query_one("#tool", Select).value == "list_bags")
+        await choose(pilot, screen, "wait_forever")
+        await pilot.press("f5")
+        await until(pilot, lambda: "calling wait_forever" in reply(screen))
+        await pilot.press("f1")
+        await until(pilot, lambda: studio.screen is not screen)
+        await pilot.press("escape")
+        await until(pilot, lambda: "timeout" in reply(screen))
+        await choose(pilot, screen, "list_bags")
+        await call(pilot, screen, 2)
+        assert "✓ 200" in reply(screen)
+
+
+async def test_history_goes_back_to_any_point_and_on_from_there(small_world: Path) -> None:
+    async with calling(small_world, "create_claim") as (_, pilot, screen):
+        fill_in(screen, bag_id="2")
+        await call(pilot, screen, 1)
+        fill_in(screen, bag_id="3")
+        await call(pilot, screen, 2)
+        both = screen.session.snapshot
+        await pilot.press("f6")
+        assert screen.session.point == 1
+        assert screen.session.snapshot != both
+        screen.query_one("#answers", TabbedContent).active = "history"
+        await pilot.pause()
+        steps = screen.query_one("#steps", Grid)
+        steps.focus()
+        await pilot.press("end", "enter")
+        assert screen.session.point == 2
+        assert screen.session.snapshot == both
+        await pilot.press("home", "enter")
+        assert screen.session.snapshot == screen.session.initial
+        await choose(pilot, screen, "list_bags")
+        await call(pilot, screen, 1)
+        assert screen.session.calls == (Call("list_bags", {}),), "what was undone is forgotten"
+        assert '"lost"' in screen.query_one("#result Source", Source).text
+        await pilot.press("f7")
+        assert screen.session.steps == []
+
+
+async def test_a_task_is_verified_with_what_the_verifier_looked_at_and_saved(workspace: Path) -> None:
+    async with calling(workspace, "create_claim") as (studio, pilot, screen):
+        await pilot.press("f8")
+        await until(pilot, lambda: isinstance(studio.screen, FinishScreen))
+        dialog = studio.screen
+        dialog.query_one("#task", Select).value = 0
+        await pilot.press("f8")
+        verdict = dialog.query_one("#verdict", Source)
+        await until(pilot, lambda: "not complete" in verdict.text)
+        assert "SELECT amount FROM claims" in verdict.text
+        assert "final" in verdict.text
+        await pilot.press("escape")
+        await until(pilot, lambda: studio.screen is screen)
+
+        fill_in(screen, bag_id="2", amount="250")
+        await call(pilot, screen, 1)
+        await pilot.press("f8")
+        await until(pilot, lambda: isinstance(studio.screen, FinishScreen))
+        dialog = studio.screen
+        dialog.query_one("#task", Select).value = 0
+        dialog.query_one("#answer", Input).value = "done"
+        await pilot.press("f8")
+        verdict = dialog.query_one("#verdict", Source)
+        await until(pilot, lambda: "✓ complete" in verdict.text)
+        await pilot.press("ctrl+s")
+        with Catalog.open(workspace / "catalog.db") as catalog:
+            await until(pilot, lambda: catalog.environment("airline_lost_baggage").solution(0))
+            solution = catalog.environment("airline_lost_baggage").solution(0)
+            [version] = catalog.versions("airline_lost_baggage", "solution", "0")
+        assert solution.calls == (Call("create_claim", {"bag_id": 2, "amount": 250}),)
+        assert solution.answer == "done"
+        assert version.author.kind == AuthorKind.person
+
+
+async def test_the_form_and_the_results_share_a_narrow_screen(small_world: Path) -> None:
+    async with calling(small_world, "create_claim", size=(80, 24)) as (_, pilot, screen):
+        asked, answered = screen.query_one("#asked").region, screen.query_one("#answered").region
+        assert asked.width == answered.width == 80
+        assert answered.y >= asked.bottom
+
+
+async def test_the_catalog_is_untouched_by_calls(workspace: Path) -> None:
+    with Catalog.open(workspace / "catalog.db") as catalog:
+        before = catalog.current("airline_lost_baggage")
+        async with calling(workspace, "create_claim") as (_, pilot, screen):
+            fill_in(screen, bag_id="2")
+            await call(pilot, screen, 1)
+        assert catalog.current("airline_lost_baggage") == before
