@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+from studio.commands.options import (
+    Moment,
+    json_option,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+    workspace_option,
+)
 
 if TYPE_CHECKING:
     from curation.importers import ImportReport, Progress
@@ -24,9 +32,8 @@ SHOWN = 20
 @click.option("--format", "layout", type=click.Choice(["awm"]), default="awm", show_default=True, help="The layout.")
 @click.option(
     "--now",
-    type=click.DateTime(["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"]),
-    help="The pinned time of the environments, UTC unless it says otherwise "
-    "[default: 2026-01-01T12:00:00, which the layout does not know better].",
+    type=Moment(),
+    help="The pinned time of the environments, which the layout does not know [default: 2026-01-01T12:00:00Z].",
 )
 @json_option
 @workspace_option

@@ -97,9 +97,11 @@ def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]], *, tit
 
     headers = (Column(name, overflow="fold") for name in columns)
     table = Table(*headers, box=None, header_style="bold", pad_edge=False)
+    terminal = sys.stdout.isatty()
     for row in rows:
-        table.add_row(*(Text("" if cell is None else visible(str(cell))) for cell in row))
-    console = Console(width=None if sys.stdout.isatty() else 100_000)
+        cells = ("" if cell is None else visible(str(cell)) for cell in row)
+        table.add_row(*(Text(cell if terminal else " ".join(cell.split("\n"))) for cell in cells))
+    console = Console(width=None if terminal else 100_000)
     if title:
         console.print(Text(visible(title), style="bold"))
     console.print(table)
