@@ -85,7 +85,8 @@ def pick(recipe: Recipe, chosen_from: Sequence[Candidate], vectors: np.ndarray) 
     held = hold_out(labels, recipe.held_out, recipe.seed)
     if recipe.held_out and (not held or budget < 2):
         raise UserError("Holding concepts out needs two concepts and a budget of at least two environments.")
-    testing = max(1, round(budget * recipe.held_out)) if held else 0
+    aside = sum(label in held for label in labels)
+    testing = min(aside, max(1, round(budget * recipe.held_out)))
     rated = any(candidate.rates for candidate in chosen_from)
     draw = random.Random(recipe.seed)  # noqa: S311 (a reproducible draw)
     picks: list[Pick] = []

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,10 +72,12 @@ class Privacy:
         """Raise UserError if any text in a row, however deep, holds any of it."""
         self.check("\n".join(_texts(row)), where)
 
-    def checked(self, rows: Iterable[dict[str, Any]], column: str) -> Generator[dict[str, Any]]:
-        """The rows as they come, each checked; `column` says what a row belongs to."""
+    def checked(
+        self, rows: Iterable[dict[str, Any]], where: Callable[[dict[str, Any]], str]
+    ) -> Generator[dict[str, Any]]:
+        """The rows as they come, each checked; `where` tells what a row belongs to."""
         for row in rows:
-            self.check_row(row, str(row[column]))
+            self.check_row(row, where(row))
             yield row
 
 

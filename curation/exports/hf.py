@@ -8,6 +8,7 @@ text, because parquet would give all rows the union of all keys, and a round tri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,9 +60,9 @@ def write_hf(
     splits = [split for split in (TRAIN, TEST) if subset.environments(split)]
     files = {}
     for split in splits:
-        rows = privacy.checked(_task_rows(catalog, subset, split), "environment")
+        rows = privacy.checked(_task_rows(catalog, subset, split), itemgetter("environment"))
         files[f"data/{split}.parquet"] = write_parquet(folder / f"data/{split}.parquet", _schema(TASK_COLUMNS), rows)
-    rows = privacy.checked(_environment_rows(catalog, subset, tools), "name")
+    rows = privacy.checked(_environment_rows(catalog, subset, tools), itemgetter("name"))
     path = "environments/environments.parquet"
     files[path] = write_parquet(folder / path, _schema(ENVIRONMENT_COLUMNS), rows)
     files["README.md"] = write_text(folder / "README.md", readme(subset, BODY, _front_matter(subset, splits)))

@@ -7,6 +7,7 @@ which environment and task to start, and the digests of the contents it was made
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def write_trl(catalog: Catalog, folder: Path, subset: Subset, privacy: Privacy) 
             continue
         path, rows = folder / f"{split}.jsonl", 0
         with path.open("wb") as file:
-            for row in privacy.checked(_rows(catalog, subset, split), "environment"):
+            for row in privacy.checked(_rows(catalog, subset, split), itemgetter("environment")):
                 file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
                 rows += 1
         files[path.name] = written(path, rows)

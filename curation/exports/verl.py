@@ -41,7 +41,7 @@ def write_verl(catalog: Catalog, folder: Path, subset: Subset, privacy: Privacy)
     files = {}
     for split in (TRAIN, TEST):
         if subset.environments(split):
-            rows = privacy.checked(_rows(catalog, subset, split), "ability")
+            rows = privacy.checked(_rows(catalog, subset, split), lambda row: row["extra_info"]["environment"])
             files[f"{split}.parquet"] = write_parquet(folder / f"{split}.parquet", _schema(), rows)
     files["README.md"] = write_text(folder / "README.md", readme(subset, BODY))
     return files
