@@ -15,9 +15,15 @@ import httpx
 import pytest
 from mcp import Client
 
+from curation.importers import import_awm
 from pipeline.catalog import Catalog
 from pipeline.loopback import listen, port_of
 from pipeline.model import Author, AuthorKind, Part
+from pipeline.runtime.host import Host
+from pipeline.snapshots import snapshot_file
+from pipeline.workspace import Workspace
+from studio.datasette import DatasetteServer
+from studio.environment_pages import EnvironmentPages
 
 CODE = """
 from fastapi import FastAPI
@@ -142,3 +148,16 @@ async def test_serve_over_http_prints_its_url(workspace: Path) -> None:
 )
 def test_serve_says_what_cannot_be_done(workspace: Path, arguments: list[str], message: str) -> None:
     assert message in failed(workspace, "serve", *arguments)
+
+
+def test_every_table_of_the_real_environments_has_a_page(awm_real: Path, tmp_path: Path) -> None:
+    with Workspace.open(tmp_path / "workspace", create=True) as workspace, Host() as host:
+        import_awm(workspace.catalog, awm_real)
+        pages = EnvironmentPages(workspace.catalog, lambda env: snapshot_file(workspace, env, host))
+        with DatasetteServer(pages) as server, httpx.Client(base_url=server.url(), timeout=30) as browser:
+            for name in workspace.catalog.names():
+                tables = browser.get(f"/{name}.json").json()["tables"]
+                assert len(tables) >= 12
+                for table in tables:
+                    shown = browser.get(f"/{name}/{table['name']}.json?_shape=array").json()
+                    assert len(shown) == table["count"]
