@@ -237,6 +237,9 @@ class Worker:
         except BaseException:
             self.end()
             raise
+        if "failed" in reply.header:
+            self.end()
+            raise WorkerLost("crash", f"{what} brought its worker into disorder ({reply.header['failed']})")
         return reply
 
     def end(self) -> int | None:

@@ -52,8 +52,14 @@ class Reply:
 
     @property
     def body(self) -> Any:
-        """The body, decoded anew each time, so that changing it changes no other reply."""
-        return None if self.body_json is None else json.loads(self.body_json)
+        """The body, decoded anew each time, so that changing it changes no other reply.
+
+        JSON that Python cannot hold (nested a thousand deep, numbers of thousands of digits) is given as text.
+        """
+        try:
+            return None if self.body_json is None else json.loads(self.body_json)
+        except (ValueError, RecursionError):
+            return self.body_json
 
 
 def server_error_text(tool: str) -> str:

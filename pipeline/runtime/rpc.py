@@ -79,7 +79,7 @@ class Channel:
     @property
     def idle(self) -> bool:
         """Whether nothing has arrived that was not asked for."""
-        return not self._received and not select.select([self._handle], [], [], 0)[0]
+        return not self._received and not _ready(self._handle, select.POLLIN, 0)
 
     def fileno(self) -> int:
         """The descriptor of this end."""
@@ -142,7 +142,12 @@ class Channel:
         return taken
 
     def _wait(self, event: int, deadline: float | None) -> None:
-        poll = select.poll()
-        poll.register(self._handle, event)
-        if not poll.poll(None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000):
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if not _ready(self._handle, event, left):
             raise TimedOut
+
+
+def _ready(handle: int, event: int, timeout_s: float | None) -> bool:
+    poll = select.poll()  # not select(), which takes no descriptor above 1023
+    poll.register(handle, event)
+    return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))

@@ -70,6 +70,7 @@ def run(connection: int, folder: Path, limits: Limits, *, keep_writable: bool, p
         os._exit(0)
     channel.send(Message({"layers": {name: asdict(layer) for name, layer in layers.items()}}))
     service = Service(folder, limits)
+    request = Message({})
     try:
         while True:
             request = channel.receive()
@@ -79,6 +80,9 @@ def run(connection: int, folder: Path, limits: Limits, *, keep_writable: bool, p
         os._exit(0)
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
+    except Exception as error:  # nothing generated code raises comes this far, so this process cannot be relied on
+        channel.send(Message({"failed": f"{type(error).__name__}: {error}"}, nonce=request.nonce))
+        os._exit(1)
 
 
 class Service:

@@ -10,7 +10,15 @@ from typing import Any
 
 import rich_click as click
 
-from studio.commands.options import json_option, now_option, open_workspace, print_json, say, workspace_option
+from studio.commands.options import (
+    json_option,
+    now_option,
+    open_workspace,
+    print_json,
+    say,
+    visible,
+    workspace_option,
+)
 
 AROUND = 20
 """Characters of malformed JSON shown on each side of the place where it goes wrong."""
@@ -97,9 +105,9 @@ def call_command(
             }
         )
     else:
-        click.echo(reply.text)
+        click.echo(visible(reply.text))
         if error:
-            say(f"{error.kind}: {error.message}")
+            say(visible(f"{error.kind}: {error.message}"))
         print_changes(changes)
         if not changes:
             say("Nothing changed in the database.")

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import rich_click as click
 
-from studio.commands.options import json_option, now_option, open_workspace, print_json, say, workspace_option
+from studio.commands.options import (
+    json_option,
+    now_option,
+    open_workspace,
+    print_json,
+    say,
+    visible,
+    workspace_option,
+)
 
 
 @click.command("snapshot")
@@ -37,7 +45,7 @@ def snapshot_command(environment: str, file: Path, now: datetime | None, workspa
             snapshot, build = host.initial(env, now=now)
     write_database(file, snapshot)
     for statement in build.failed:
-        say(f"left out: {statement.sql.strip()[:200]} ({statement.error})")
+        say(visible(f"left out: {statement.sql.strip()[:200]} ({statement.error})"))
     if as_json:
         print_json({"environment": env.name, "file": str(file), "bytes": len(snapshot), "left_out": len(build.failed)})
     else:

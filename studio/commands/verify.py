@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from studio.commands.options import json_option, open_workspace, print_json, say, workspace_option
+from studio.commands.options import json_option, open_workspace, print_json, say, visible, workspace_option
 
 if TYPE_CHECKING:
     from pipeline.model import Environment, Verifier
@@ -82,7 +82,7 @@ def verify_command(
         if verdict.evidence is not None:
             print_json(verdict.evidence)
         if verdict.error:
-            say(verdict.error)
+            say(visible(verdict.error))
         failed = sum(not query["ok"] for query in verdict.queries)
         say(f"{len(verdict.queries)} statements, {failed} failed, {verdict.ms:.0f} ms")
     if verdict.verdict not in ("complete", "evidence"):

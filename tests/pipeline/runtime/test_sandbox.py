@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import platform
 import socket
 import struct
+import sys
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -339,6 +341,62 @@ def test_every_layer_is_tried_and_told(host: Host) -> None:
     layers = host.sandbox()
     assert tuple(layers) == LAYERS
     assert all(layer.active or layer.detail for layer in layers.values())
+
+
+# Machines that lack a layer. They are made here by forbidding workers' interpreters what the layer needs.
+
+WITHOUT = {
+    "namespaces": (("unshare", 272, 97), None),
+    "landlock": (("landlock_create_ruleset", 444, 444), None),
+    "seccomp": (("prctl", 157, 167), seccomp.PR_SET_SECCOMP),
+}
+"""The system call (with its numbers) that a layer begins with, and the first argument that makes it that one."""
+
+FORBIDDING = """
+import ctypes, os, platform, struct, sys
+number, argument = int(sys.argv[1]), int(sys.argv[2])
+step = lambda code, operand, yes=0, no=0: struct.pack("=HBBI", code, yes, no, operand)
+program = step(0x20, 0) + step(0x15, number, 0, 1 if argument < 0 else 3)
+if argument >= 0:
+    program += step(0x20, 16) + step(0x15, argument, 0, 1)
+program += step(0x06, 0x00050000 | 1) + step(0x06, 0x7FFF0000)
+libc = ctypes.CDLL(None)
+buffer = ctypes.create_string_buffer(program, len(program))
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))) == 0
+os.execv(sys.executable, [sys.executable, *sys.argv[3:]])
+"""
+
+
+@pytest.mark.parametrize("layer", WITHOUT)
+def test_a_machine_without_a_layer_works_with_the_others_and_says_so(
+    layer: str, tmp_path: Path, needs: Callable[[str], None]
+) -> None:
+    for name in LAYERS:
+        needs(name)
+    (_, *numbers), argument = WITHOUT[layer]
+    number = numbers[list(seccomp.AUDIT_ARCHITECTURES).index(platform.machine())]
+    (tmp_path / "forbid.py").write_text(FORBIDDING)
+    python = tmp_path / "python"
+    argument = -1 if argument is None else argument
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path}/forbid.py {number} {argument} "$@"\n')
+    python.chmod(0o755)
+    over_files = (
+        "def verify_task(initial_db_path, final_db_path):\n"
+        "    return {'result': 'complete' if os.path.getsize(final_db_path) else 'others'}\n"
+    )
+    with Host(python=str(python), limits=LIMITS) as host:
+        layers = host.sandbox()
+        assert {name for name in LAYERS if not layers[name].active} == {layer}
+        assert layers[layer].detail
+        with host.program(notebook()) as program:
+            instance = program.instance()
+            instance.call("add_note", {"text": "mine"})
+            assert instance.call("list_notes").body == ["first", "mine"]
+            writing = instance.call("run", {"code": "open('made', 'w')"})
+            assert writing.ok == (layer != "namespaces"), "without a folder of limited size nothing can be written"
+            verdict = host.verify(Verifier(0, Mode.code, over_files), program.template, instance.snapshot())
+        assert verdict.verdict == "complete", verdict.error
 
 
 # The filter's program is checked on its own, because no machine has both architectures.
