@@ -1,0 +1,165 @@
+"""`awm-studio diversity`, `subset` and `export --subset`, as a person calls them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+pytest.importorskip("numpy")
+pytest.importorskip("scipy")
+pytest.importorskip("sklearn")
+
+from pipeline.errors import UserError
+from pipeline.workspace import Workspace
+from studio.cli import awm_studio
+from tests.curation.sets import new_workspace
+
+NGRAMS = ("--model", "ngrams", "--threshold", "0.4")
+
+
+@pytest.fixture(autouse=True)
+def all_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands run where only what they use here is installed."""
+    monkeypatch.setattr("curation.extras.missing", lambda extra: ())
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    with new_workspace(tmp_path / "ws") as opened:
+        return opened.path
+
+
+def run(workspace: Path, *arguments: str, answers: str | None = None) -> Result:
+    result = CliRunner().invoke(awm_studio, ["--workspace", str(workspace), *arguments], input=answers)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def facts(workspace: Path, *arguments: str) -> dict[str, object]:
+    return json.loads(run(workspace, *arguments, "--json").stdout)
+
+
+def test_diversity_prints_the_contractual_json(workspace: Path) -> None:
+    found = facts(workspace, "diversity", *NGRAMS)
+    assert {
+        "items", "concepts", "curve", "vendi", "chao1", "coverage", "near_duplicates", "labels", "ari_vs_known",
+    } <= set(found)  # fmt: skip
+    assert (found["items"], found["concepts"], found["ari_vs_known"]) == (6, 3, 1)
+
+
+def test_diversity_says_it_in_words(workspace: Path) -> None:
+    said = run(workspace, "diversity", *NGRAMS).stdout
+    assert "concepts at 0.4" in said
+    assert "domain" in said
+    assert "uber" in said
+
+
+def test_diversity_keeps_concepts_when_asked(workspace: Path) -> None:
+    run(workspace, "diversity", *NGRAMS)
+    assert {row["concept"] for row in facts(workspace, "list")["environments"]} == {None}
+    run(workspace, "diversity", *NGRAMS, "--save")
+    assert len({row["concept"] for row in facts(workspace, "list")["environments"]}) == 3
+
+
+def test_diversity_writes_a_map(workspace: Path, tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    run(workspace, "diversity", *NGRAMS, "--map", str(tmp_path / "map.html"), "--layout", "pca")
+    assert "bolt_rides" in (tmp_path / "map.html").read_text("utf-8")
+
+
+def test_diversity_compares_two_sets(workspace: Path, awm_real: Path) -> None:
+    found = facts(workspace, "diversity", *NGRAMS, "--against", str(awm_real))
+    assert found["against"]["there"] == 5
+    assert "only there" in run(workspace, "diversity", *NGRAMS, "--against", str(awm_real)).stdout
+
+
+def test_judged_pairs_are_kept_and_skipped_ones_not(workspace: Path) -> None:
+    result = run(workspace, "diversity", "--model", "ngrams", "--judge", "5", "--json", answers="y\ns\nn\nq\n")
+    assert json.loads(result.stdout)["calibration"] is None
+    judged = json.loads((workspace / "concepts.json").read_text())["pairs"]
+    assert [pair["same"] for pair in judged] == [True, False]
+
+
+def test_a_subset_is_made_listed_and_shown(workspace: Path) -> None:
+    made = facts(workspace, "subset", "mix", "--budget", "3", *NGRAMS, "--series", "3,1")
+    assert made["environments"] == {"train": 3, "test": 0, "of": 6}
+    assert [row["size"] for row in made["series"]] == [1, 3]
+    assert facts(workspace, "subset", "mix") == made
+    assert [card["name"] for card in facts(workspace, "subset")["subsets"]] == ["mix"]
+    assert "mix" in run(workspace, "subset").stdout
+    assert "coverage" in run(workspace, "subset", "mix").stdout
+
+
+def test_a_budget_beyond_the_set_is_said(workspace: Path) -> None:
+    result = run(workspace, "subset", "mix", "--budget", "600", *NGRAMS)
+    assert "6 environments can be picked" in result.stderr
+
+
+@pytest.mark.parametrize("layout", ["awm", "hf", "verl", "trl", "mcp"])
+def test_a_subset_is_exported(workspace: Path, tmp_path: Path, layout: str) -> None:
+    if layout in ("hf", "verl"):
+        pytest.importorskip("pyarrow")
+    facts(workspace, "subset", "mix", "--budget", "3", *NGRAMS)
+    files = facts(workspace, "export", str(tmp_path / "out"), "--format", layout, "--subset", "mix")["files"]
+    assert "subset.json" in files
+    assert {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")} == set(files)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("subset", "mix", "--budget", "3", "--where", "domian:x"), "no field domian"),
+        (("subset", "none"), "no subset 'none'"),
+        (("subset", "mix", "--budget", "3", "--where", "domain:none"), "nothing to compare"),
+        (("diversity", "--where", "nowhere"), "nothing to compare"),
+        (("export", "out", "--subset", "none", "--format", "trl"), "no subset 'none'"),
+    ],
+)
+def test_what_cannot_be_done_is_said(workspace: Path, arguments: tuple[str, ...], said: str) -> None:
+    extra = NGRAMS if arguments[0] != "export" and len(arguments) > 2 else ()
+    with pytest.raises(UserError, match=said):
+        run(workspace, *arguments, *extra)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("subset", "--budget", "3"),
+        ("subset", "mix", "--budget", "0"),
+        ("subset", "mix", "--budget", "3", "--all"),
+        ("subset", "mix", "--budget", "3", "--series", "ten"),
+        ("subset", "mix", "--budget", "3", "--held-out", "1"),
+        ("diversity", "--view", "code"),
+        ("export", "out", "uber", "--subset", "mix"),
+    ],
+)
+def test_wrong_usage_is_refused(workspace: Path, arguments: tuple[str, ...]) -> None:
+    assert run(workspace, *arguments).exit_code == 2
+
+
+def test_an_empty_workspace_has_nothing(tmp_path: Path) -> None:
+    Workspace.open(tmp_path / "empty", create=True).close()
+    with pytest.raises(UserError, match="nothing to compare"):
+        run(tmp_path / "empty", "diversity", *NGRAMS)
+
+
+def test_what_is_not_installed_is_named_with_its_extra(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("curation.extras.missing", lambda extra: ("umap",))
+    with pytest.raises(UserError, match=r"umap, which is not installed: pip install 'awm-studio\[concepts\]'"):
+        run(workspace, "diversity")
+
+
+def test_neither_command_imports_torch(workspace: Path) -> None:
+    program = (
+        "import sys; from studio.cli import awm_studio\n"
+        f"awm_studio(['-w', {str(workspace)!r}, 'diversity', '--model', 'ngrams', '--json'], standalone_mode=False)\n"
+        "print([name for name in ('torch', 'transformers', 'umap', 'numba') if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
