@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import PurePosixPath, PureWindowsPath
@@ -204,7 +204,8 @@ def verifier_mode(code: str) -> Mode | None:
     """How a verifier judges, told from the function it defines; None where it defines neither.
 
     The file does not tell: code-mode verifiers are found in `gen_verifier.jsonl` too. Parsing the release's 20,000
-    verifiers takes over a minute, so the syntax tree is asked only where both names seem to be defined.
+    verifiers would take as long as the rest of its import (20 s), so the syntax tree is asked only where both names
+    seem to be defined.
     """
     found = set(_DEFINITION.findall(code))
     if len(found) > 1:
@@ -224,23 +225,41 @@ _DEFINITION = re.compile(r"^[ \t]*(?:async +)?def +(verify_task(?:_completion)?)
 def _read_scenario(name: str, written: str, value: Mapping[str, Any]) -> Row:
     content = {key: item for key, item in value.items() if key != OURS}
     content.setdefault("name", written)
-    problems = []
-    ours = value.get(OURS, {})
-    if not isinstance(ours, dict):
-        ours, problems = {}, [f"{OURS} is {kind_of(ours)}, not an object"]
-    for key, kind in {"title": str, "origin": str, "domain": str, "now": str, "extra": dict}.items():
-        if key in ours and not isinstance(ours[key], kind):
-            problems.append(f"{OURS}.{key} is {kind_of(ours[key])}")
-            ours = {k: v for k, v in ours.items() if k != key}
-    now = None
-    if "now" in ours:
-        try:
-            now = datetime.fromisoformat(ours["now"])
-        except ValueError:
-            problems.append(f"{OURS}.now is {ours['now']!r}, not a time like 2026-01-01T12:00:00+00:00")
-    about = About(written_title(ours.get("title", written)), ours.get("origin"), ours.get("domain"), now)
+    problems: list[str] = []
+    ours = _read_ours(value.get(OURS, {}), problems)
+    about = About(ours.get("title", written_title(written)), ours.get("origin"), ours.get("domain"), ours.get("now"))
     text = None if ours.get("part") is False else dumps(content)
     return Row(name, written, Part.scenario, "", text, ours.get("extra", {}), about, problems)
+
+
+def _read_ours(value: object, problems: list[str]) -> dict[str, Any]:
+    """What `write_scenario_row` has added to a row; what does not look like it is left out and told."""
+    if not isinstance(value, dict):
+        problems.append(f"{OURS} is {kind_of(value)}, not an object")
+        return {}
+    ours: dict[str, Any] = {}
+    for key, item in value.items():
+        try:
+            ours[key] = _OURS[key](item)
+        except (KeyError, TypeError, ValueError):
+            problems.append(f"{OURS}.{key} is nothing that an export writes")
+    return ours
+
+
+def _text(item: object) -> str:
+    if not isinstance(item, str):
+        raise TypeError
+    return written_title(item)
+
+
+_OURS: Mapping[str, Callable[[Any], Any]] = {
+    "part": bool,
+    "title": _text,
+    "origin": lambda item: AuthorKind(item).value,
+    "domain": _text,
+    "now": datetime.fromisoformat,
+    "extra": dict,
+}
 
 
 def _read_verifier(file: LayoutFile, rest: dict[str, Any], tasks: Sequence[str]) -> tuple[str, str]:

@@ -88,7 +88,11 @@ def layout_files(folder: Path) -> list[tuple[LayoutFile, Path]]:
     found = [(file, path) for file, path in paths if path.is_file()]
     if not found:
         state = "has none of the files of the AWM layout" if any(folder.iterdir()) else "is empty"
-        raise UserError(f"{folder} {state}: it should hold gen_scenario.jsonl, gen_tasks.jsonl, gen_db.jsonl, ….")
+        below = next((path.parent for path in sorted(folder.glob("*/gen_*.jsonl*"))), None)
+        hint = (
+            f"Did you mean {below}?" if below else "It should hold gen_scenario.jsonl, gen_tasks.jsonl, gen_db.jsonl, …"
+        )
+        raise UserError(f"{folder} {state}. {hint}")
     return found
 
 
@@ -131,8 +135,8 @@ def import_awm(
 def download(repository: str) -> Path:
     """Fetch a dataset in the AWM layout from the Hugging Face hub, like "Snowflake/AgentWorldModel-1K".
 
-    Returns the folder it is in; what was downloaded before is not fetched again. Raises UserError where the `huggingface_hub` package is missing,
-    the hub has no such dataset, or it cannot be reached.
+    Returns the folder it is in; what was downloaded before is not fetched again. Raises UserError where the
+    `huggingface_hub` package is missing, the hub has no such dataset, or it cannot be reached.
     """
     try:
         from huggingface_hub import snapshot_download

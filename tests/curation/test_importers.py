@@ -283,6 +283,23 @@ class TestFaults:
         [schema] = [v for v in catalog.current("shop") if v.part is Part.schema]
         assert orjson.loads(catalog.content(schema.sha)) == {"tables": tables}
 
+    def test_what_an_export_would_not_write_of_a_scenario_is_told_and_left_out(
+        self, bring: Callable[..., ImportReport], catalog: Catalog
+    ) -> None:
+        ours = {"origin": "a" * 1000, "now": "noon", "title": 7, "domain": "re\ntail", "extra": [1], "x": 1}
+        report = bring(
+            scenario=[
+                {"name": "shop", "description": "x", "awm_studio": ours},
+                {"name": "clinic", "description": "x", "awm_studio": 3},
+            ]
+        )
+        assert [fault.error for fault in report.malformed] == [
+            *(f"awm_studio.{key} is nothing that an export writes" for key in ("origin", "now", "title", "extra", "x")),
+            "awm_studio is a whole number, not an object",
+        ]
+        row = catalog.summary("shop")
+        assert (row.title, row.origin, row.domain, row.now) == ("shop", "import", "re tail", DEFAULT_NOW)
+
     def test_lines_are_counted_as_an_editor_counts_them(
         self, bring: Callable[..., ImportReport], catalog: Catalog
     ) -> None:
@@ -326,6 +343,11 @@ class TestNothingToImport:
         (folder / "notes.txt").touch()
         with pytest.raises(UserError, match="none of the files of the AWM layout"):
             import_awm(catalog, folder)
+
+    def test_the_files_are_one_folder_below(self, catalog: Catalog, folder: Path) -> None:
+        (folder / "gen_tasks.jsonl").touch()
+        with pytest.raises(UserError, match=f"Did you mean {folder}"):
+            import_awm(catalog, folder.parent)
 
     def test_no_usable_line(self, bring: Callable[..., ImportReport]) -> None:
         with pytest.raises(UserError, match=r"gen_tasks\.jsonl:1: is not JSON"):
