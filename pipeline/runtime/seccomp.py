@@ -160,6 +160,8 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217),
     "request_key": (249, 218),
     "fanotify_init": (300, 262),
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
     "modify_ldt": (154, None),
     "set_mempolicy": (238, 237),
     "mbind": (237, 235),
@@ -184,6 +186,12 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "ioperm": (173, None),
 }
 """Denied with EPERM, which Python turns into PermissionError: (number on x86_64, number on aarch64)."""
+
+DENIED_COMMANDS: dict[str, tuple[tuple[int, int], tuple[int, ...]]] = {
+    "fcntl": ((72, 25), (8, 10, 15)),  # F_SETOWN, F_SETSIG, F_SETOWN_EX
+    "ioctl": ((16, 29), (0x8901, 0x8902)),  # FIOSETOWN, SIOCSPGRP
+}
+"""Denied by their second argument: (numbers, values). These have the kernel signal another process about I/O."""
 
 SOCKETPAIR = (53, 199)
 """Allowed only for connected Unix streams, which reach nobody else; asyncio makes one for each event loop."""
@@ -230,6 +238,12 @@ def program(machine: str, allowed: Collection[str] = ()) -> Iterator[bytes]:
         number = numbers[column]
         if number is not None and name not in allowed:
             yield from _answer(number, ERRNO | errno.EPERM)
+    for numbers, commands in DENIED_COMMANDS.values():
+        yield _step(IF_EQUAL, numbers[column], 0, 2 * len(commands) + 2)
+        yield _step(LOAD, SECOND_ARGUMENT)
+        for command in commands:
+            yield from _answer(command, ERRNO | errno.EPERM)
+        yield _step(RETURN, ALLOW)
     yield _step(IF_EQUAL, SOCKETPAIR[column], 0, 6)
     yield _step(LOAD, FIRST_ARGUMENT)
     yield _step(IF_EQUAL, socket.AF_UNIX, 0, 3)

@@ -178,6 +178,16 @@ REFUSED = {
     "multiprocessing": ("seccomp", "import multiprocessing; multiprocessing.Process(target=print).start()", None),
     "killing the parent": ("seccomp", "import os; os.kill(os.getppid(), 9)", "PermissionError"),
     "killing everything": ("seccomp", "import os; os.kill(-1, 9)", "PermissionError"),
+    "having the kernel signal the parent": (
+        "seccomp",
+        "import fcntl, os, socket\na, b = socket.socketpair()\nfcntl.fcntl(a, fcntl.F_SETOWN, os.getppid())",
+        "PermissionError",
+    ),
+    "watching a folder": (
+        "seccomp",
+        "import ctypes\nif ctypes.CDLL(None).inotify_init1(0) < 0: raise PermissionError",
+        "PermissionError",
+    ),
     "raising its memory limit": (
         "seccomp",
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (-1, -1))",
@@ -453,6 +463,14 @@ def test_the_filter_allows_only_connected_unix_streams(machine: str) -> None:
     assert answer(machine, number, socket.AF_UNIX, socket.SOCK_STREAM | close_on_exec) == ALLOWED
     assert answer(machine, number, socket.AF_UNIX, socket.SOCK_DGRAM) == REFUSED_BY_FILTER
     assert answer(machine, number, socket.AF_INET, socket.SOCK_STREAM) == REFUSED_BY_FILTER
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_the_filter_denies_having_others_signalled(machine: str) -> None:
+    column = list(seccomp.AUDIT_ARCHITECTURES).index(machine)
+    for numbers, commands in seccomp.DENIED_COMMANDS.values():
+        assert {answer(machine, numbers[column], 3, command) for command in commands} == {REFUSED_BY_FILTER}
+        assert {answer(machine, numbers[column], 3, command) for command in (0, 1, 2, 3, 4)} == {ALLOWED}
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
