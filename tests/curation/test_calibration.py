@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-np = pytest.importorskip("numpy")
+pytest.importorskip("numpy")
 pytest.importorskip("scipy")
 
-from curation.calibration import Judgement, add_judgement, calibrate, pairs_to_judge, read_judgements  # noqa: E402
-from curation.concepts import grow  # noqa: E402
-from pipeline.errors import UserError  # noqa: E402
+import numpy as np
+
+from curation.calibration import Judgement, add_judgement, calibrate, pairs_to_judge, read_judgements
+from curation.concepts import grow
+from pipeline.errors import UserError
 
 
 def nested(spread: float = 0.02) -> tuple[np.ndarray, list[str]]:

@@ -6,17 +6,18 @@ import itertools
 
 import pytest
 
-np = pytest.importorskip("numpy")
+pytest.importorskip("numpy")
 pytest.importorskip("scipy")
 
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
-from curation import concepts  # noqa: E402
-from curation.concepts import Tree, by_size, concept_names, curve, grow, near_duplicates  # noqa: E402
-from curation.ngrams import ngram_vectors  # noqa: E402
-from pipeline.errors import UserError  # noqa: E402
-from tests.curation.sets import KNOWN  # noqa: E402
+from curation import concepts
+from curation.concepts import Tree, by_size, concept_names, curve, grow, near_duplicates
+from curation.ngrams import ngram_vectors
+from pipeline.errors import UserError
+from tests.curation.sets import KNOWN
 
 
 def around(centres: list[list[float]], copies: int, spread: float, seed: int = 0) -> np.ndarray:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-np = pytest.importorskip("numpy")
+pytest.importorskip("numpy")
 pytest.importorskip("scipy")
 
-from curation.diversity import (  # noqa: E402
+import numpy as np
+
+from curation.diversity import (
     NGRAMS_ONLY,
     Item,
     compare,
@@ -21,13 +23,13 @@ from curation.diversity import (  # noqa: E402
     measure,
     read_items,
 )
-from curation.embeddings import Model  # noqa: E402
-from curation.survey import Survey, compare_with, survey  # noqa: E402
-from curation.views import View  # noqa: E402
-from pipeline.errors import UserError  # noqa: E402
-from pipeline.model import Author, AuthorKind, Part  # noqa: E402
-from pipeline.workspace import Workspace  # noqa: E402
-from tests.curation.sets import KNOWN, fill, new_workspace  # noqa: E402
+from curation.embeddings import Model
+from curation.survey import Survey, compare_with, survey
+from curation.views import View
+from pipeline.errors import UserError
+from pipeline.model import Author, AuthorKind, Part
+from pipeline.workspace import Workspace
+from tests.curation.sets import KNOWN, fill, new_workspace
 
 NGRAMS = Model(NGRAMS_ONLY)
 

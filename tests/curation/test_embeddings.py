@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-np = pytest.importorskip("numpy")
+pytest.importorskip("numpy")
 
-from curation import embeddings  # noqa: E402
-from curation.embeddings import Model, ModelFailed, VectorCache, embed, model_process  # noqa: E402
-from pipeline.errors import UserError  # noqa: E402
+import numpy as np
+
+from curation import embeddings
+from curation.embeddings import Model, ModelFailed, VectorCache, embed, model_process
+from pipeline.errors import UserError
 
 
 class Endpoint(ThreadingHTTPServer):

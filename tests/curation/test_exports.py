@@ -9,23 +9,26 @@ from pathlib import Path
 
 import pytest
 
-np = pytest.importorskip("numpy")
-pq = pytest.importorskip("pyarrow.parquet")
-datasets = pytest.importorskip("datasets")
+pytest.importorskip("numpy")
+pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("datasets")
 
-from curation.diversity import NGRAMS_ONLY  # noqa: E402
-from curation.exports.folder import Privacy, new_folder  # noqa: E402
-from curation.exports.formats import Format, export  # noqa: E402
-from curation.exports.hf import write_hf  # noqa: E402
-from curation.importers import import_awm  # noqa: E402
-from curation.making import everything, make_subset  # noqa: E402
-from curation.subset import Recipe, Subset  # noqa: E402
-from pipeline.catalog import Catalog  # noqa: E402
-from pipeline.errors import UserError  # noqa: E402
-from pipeline.model import Author, AuthorKind, Part, Solution  # noqa: E402
-from pipeline.runtime.tools import Tool  # noqa: E402
-from pipeline.workspace import Workspace  # noqa: E402
-from tests.curation.sets import new_workspace  # noqa: E402
+import datasets
+import pyarrow.parquet as pq
+
+from curation.diversity import NGRAMS_ONLY
+from curation.exports.folder import Privacy, new_folder
+from curation.exports.formats import Format, export
+from curation.exports.hf import write_hf
+from curation.importers import import_awm
+from curation.making import everything, make_subset
+from curation.subset import Recipe, Subset
+from pipeline.catalog import Catalog
+from pipeline.errors import UserError
+from pipeline.model import Author, AuthorKind, Part, Solution
+from pipeline.runtime.tools import Tool
+from pipeline.workspace import Workspace
+from tests.curation.sets import new_workspace
 
 PERSON = Author(AuthorKind.person, "ada")
 SCHEMA = {"type": "object", "properties": {"q": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}}}

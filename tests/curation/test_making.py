@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-np = pytest.importorskip("numpy")
+pytest.importorskip("numpy")
 pytest.importorskip("scipy")
 
-from curation.diversity import NGRAMS_ONLY, Item  # noqa: E402
-from curation.making import everything, make_subset  # noqa: E402
-from curation.picking import Candidate, choose_tasks, pick, read_rates  # noqa: E402
-from curation.selection import Method  # noqa: E402
-from curation.subset import (  # noqa: E402
+import numpy as np
+
+from curation.diversity import NGRAMS_ONLY, Item
+from curation.making import everything, make_subset
+from curation.picking import Candidate, choose_tasks, pick, read_rates
+from curation.selection import Method
+from curation.subset import (
     TEST,
     TRAIN,
     Recipe,
@@ -25,10 +27,10 @@ from curation.subset import (  # noqa: E402
     frozen_environment,
     overlap,
 )
-from pipeline.errors import UserError  # noqa: E402
-from pipeline.model import Author, AuthorKind, Part  # noqa: E402
-from pipeline.workspace import Workspace  # noqa: E402
-from tests.curation.sets import new_workspace  # noqa: E402
+from pipeline.errors import UserError
+from pipeline.model import Author, AuthorKind, Part
+from pipeline.workspace import Workspace
+from tests.curation.sets import new_workspace
 
 PERSON = Author(AuthorKind.person, "ada")
 RECIPE = Recipe("mix", budget=3, model=NGRAMS_ONLY, threshold=0.4)

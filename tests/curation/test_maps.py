@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-np = pytest.importorskip("numpy")
+pytest.importorskip("numpy")
 pytest.importorskip("sklearn")
 
-from curation import maps  # noqa: E402
-from curation.embeddings import VectorCache  # noqa: E402
-from curation.maps import Layout, coordinates, write_page  # noqa: E402
-from pipeline.errors import UserError  # noqa: E402
+import numpy as np
+
+from curation import maps
+from curation.embeddings import VectorCache
+from curation.maps import Layout, coordinates, write_page
+from pipeline.errors import UserError
 
 
 @pytest.fixture

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-np = pytest.importorskip("numpy")
-text = pytest.importorskip("sklearn.feature_extraction.text")
+pytest.importorskip("numpy")
+pytest.importorskip("sklearn.feature_extraction.text")
 
-from curation.ngrams import ngram_vectors  # noqa: E402
-from tests.curation.sets import KNOWN  # noqa: E402
+import numpy as np
+from sklearn.feature_extraction import text
+
+from curation.ngrams import ngram_vectors
+from tests.curation.sets import KNOWN
 
 TEXTS = [f"{description} {' '.join(tasks)}" for _, _, description, tasks in KNOWN]
 
