@@ -241,7 +241,8 @@ class Action:
     """An operation of the domain: what it takes, when it is refused, and what it does or finds.
 
     `does` is empty for questions, which have `finds` (a list of rows) or `gives` (one value) instead. `asks` are
-    wordings of a task that wants just this action. `word` is its name in an environment.
+    wordings of a task that wants just this action, `before` is how often it has been done before the tasks begin, and
+    `word` its name in an environment.
     """
 
     name: str
@@ -252,6 +253,7 @@ class Action:
     does: tuple[Effect, ...]
     finds: Expression | None
     gives: Expression | None
+    before: tuple[int, int]
     optional: bool
     place: Place
     word: str
@@ -323,23 +325,32 @@ class TaskForm:
     """A task in terms of meaning.
 
     The goal is a database in which the effects of `steps` have come about and nothing else; how is left open.
-    `answer` is what the final answer must say; `because` the reason it must give for having changed nothing.
+    `answer` is what the final answer must say; `because` the reason it must give for having changed nothing. Where
+    the right action depends on a `condition`, this is the form for rows for which it holds, and `otherwise` are the
+    steps that would be right if it did not.
     """
 
     name: str
     says: tuple[Message, ...]
     given: tuple[Given, ...]
     find: tuple[Find, ...]
+    condition: Expression | None
     steps: tuple[Step, ...]
+    otherwise: tuple[Step, ...]
     answer: tuple[Expression, ...]
     because: Message | None
-    optional: bool
     place: Place
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is about records that every domain may have."""
+        return self.place.file.startswith("_")
 
     @property
     def needs(self) -> frozenset[str]:
         """What it mentions, apart from its wordings."""
-        parts = (*self.given, *self.find, *self.steps, *self.answer, *((self.because,) if self.because else ()))
+        optional = tuple(part for part in (self.condition, self.because) if part)
+        parts = (*self.given, *self.find, *self.steps, *self.otherwise, *self.answer, *optional)
         return NONE.union(*(part.needs for part in parts))
 
 

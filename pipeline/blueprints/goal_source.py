@@ -48,7 +48,9 @@ def _given(item: Given, value: Any, domain: Domain) -> str:
     if isinstance(value, Row):
         entity = domain.entities[value.entity]
         assert entity.label
-        query = f"SELECT id FROM {entity.table} WHERE {entity.label.column} = {literal(getattr(value, entity.label.name))}"
+        query = (
+            f"SELECT id FROM {entity.table} WHERE {entity.label.column} = {literal(getattr(value, entity.label.name))}"
+        )
         return f'v["{item.name}"] = value(db, {quoted(query)}, v)'
     return f'v["{item.name}"] = {value!r}'
 
@@ -214,4 +216,3 @@ def universe_of(node: Node, domain: Domain) -> str:
 def quoted(text: str) -> str:
     """A Python string literal of one line."""
     return json.dumps(text, ensure_ascii=False)
-

@@ -78,6 +78,9 @@ def bind(form: TaskForm, seeding: Seeding, rng: random.Random) -> Meaning:
     choices = [variables]
     for item in form.find:
         choices = _found(item, choices, form, world, rng)
+    choices = [bound for bound in choices if _holds(form.condition, bound, world)]
+    if not choices:
+        raise Impossible
     outcomes = tuple(attempt(form.steps, form.answer, bound, world) for bound in choices)
     _require_worthwhile(form, outcomes)
     reason = filled(world, form.because, outcomes[0].variables) if form.because else ""
@@ -229,7 +232,7 @@ def single(action: Action) -> TaskForm:
     )
     arguments = {name: expression_of(Variable(name, p.notation.kind)) for name, p in used.items()}
     step = Step(action.name, arguments, None, None, action.place)
-    return TaskForm(f"do_{action.name}", action.asks, given, (), (step,), (), None, False, action.place)
+    return TaskForm(f"do_{action.name}", action.asks, given, (), None, (step,), (), (), None, action.place)
 
 
 def refusal(form: TaskForm, rule: Rule) -> TaskForm:

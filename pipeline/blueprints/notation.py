@@ -10,7 +10,7 @@
     code BK-####                a unique code; rows made later count on
     name {metal} {vessel}       a unique text made of the domain's words
     person, town, street, email, phone     what they say, unique
-    text one | another          free text; what a task does not say about it is left to the agent
+    text one | the {metal} one  free text, also with the domain's words; where a task does not say it, it is left open
     bool 70%                    yes or no, and how often yes
     stamp                       when the row was made; never judged
 
@@ -85,40 +85,37 @@ class Notation:
 
 def read_notation(source: Scalar, scope: Scope, *, name: str, words: Mapping[str, object]) -> Notation:
     """Read the notation of the field or parameter `name`. Raises UserError naming its place."""
-    text, place = source.text, source.place
-    if text.startswith("="):
-        formula = parse(Scalar(text[1:].strip(), place), scope)
+    place = source.place
+    if source.text.startswith("="):
+        formula = parse(source.saying(source.text[1:]), scope)
         return Notation("computed", formula.kind, formula=formula)
-    text, condition = _split(text, " if ", place, scope)
-    match = _HEAD.fullmatch(text or name)
+    line, test = source.split("if")
+    line, among = line.split("where")
+    match = _HEAD.fullmatch(line.text)
     if not match:
-        place.fail(f"{text!r} is not a notation; see docs/blueprints.md")
+        place.fail(f"{source.text!r} is not a notation; see docs/blueprints.md")
     form, question, percent, rest = match.groups()
+    condition = parse(test, scope) if test else None
     share = int(percent) if percent else 60 if question and condition is None else 100
     nullable = bool(question) or condition is not None
     if form in scope.entities:
-        candidates = scope.with_variables({name: Kind("row", form)})
-        rest, where = _split(f" {rest}" if rest else "", " where ", place, candidates)
         if rest.strip():
             place.fail(f"{rest.strip()!r} after {form} says nothing; `where COND` would choose among its rows")
+        where = parse(among, scope.with_variables({name: Kind("row", form)})) if among else None
         kind = Kind("row", form, nullable=nullable)
         return Notation("row", kind, share=share, where=where, condition=condition)
+    if among:
+        place.fail(f"where chooses among rows, and there is no entity {form} declared above")
     if form == "one" and rest.startswith("of "):
         form, rest = "one of", rest[3:]
     if "." in form or form not in _FORMS:
         place.fail(f"there is no form {form}; known are {', '.join(_FORMS)} and the entities declared above")
     reader = _FORMS[form]
     notation = reader(form, rest.strip(), nullable, place, scope)
-    if form == "name":
-        _require_words(notation.pattern, words, place)
+    _require_words(" ".join((notation.pattern, *notation.phrases)), words, place)
     if notation.unique and nullable:
         place.fail(f"a {form} identifies its row, so it cannot be absent")
     return replace(notation, share=share, condition=condition)
-
-
-def _split(text: str, word: str, place: Place, scope: Scope) -> tuple[str, Expression | None]:
-    before, found, after = text.partition(word)
-    return before, parse(Scalar(after.strip(), place), scope) if found else None
 
 
 def _number(form: str, rest: str, nullable: bool, place: Place, _: Scope) -> Notation:

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from itertools import product
 from typing import Any
 
-from pipeline.blueprints.domain import Domain, Entity, Field, Given, Parameter
+from pipeline.blueprints.domain import Action, Domain, Entity, Field, Given, Parameter
 from pipeline.blueprints.notation import Notation
 from pipeline.blueprints.world import Row, World
 from pipeline.model import DEFAULT_NOW
@@ -19,6 +19,9 @@ TODAY = DEFAULT_NOW.date()
 
 ROW_TRIES = 40
 """Draws for one row until the rules hold; a row that never fits is left out."""
+
+HAPPENED = (2, 45)
+"""How many days ago something was done that has been done before the tasks begin."""
 
 Words = Mapping[str, tuple[str, ...]]
 
@@ -32,11 +35,41 @@ class Seeding:
         self._unused: dict[tuple[str, str], Iterator[str]] = {}
 
     def fill(self) -> bool:
-        """Make all rows. False where some rule over all rows came out broken: the caller draws again."""
+        """Make all rows, and do what has been done before. False where some rule over all rows came out broken: the caller draws again."""
         for entity in self.domain.entities.values():
             for fixed in self._wanted(entity):
                 self.row(entity, fixed)
+        self.world.compute()
+        for action in self.domain.actions.values():
+            for _ in range(self.rng.randint(*action.before)):
+                self._happened(action)
         return self.finish()
+
+    def _happened(self, action: Action) -> None:
+        """Do an action as somebody did it in the last weeks, if random arguments it accepts are found."""
+        for _ in range(ROW_TRIES):
+            arguments: dict[str, Any] = {}
+            for p in action.takes:
+                if p.entity and not self.world[p.entity]:
+                    return
+                value = self.rng.choice(self.world[p.entity]) if p.entity else self.given(p, arguments)
+                if p.notation.form == "date":
+                    value = (TODAY - timedelta(days=self.rng.randint(*HAPPENED))).isoformat()
+                arguments[p.name] = value
+            if next(self.world.refusals(action, arguments), None):
+                continue
+            if self.world.perform(action, arguments)[1] is None:
+                self._stamp()
+                self.world.keep()
+                return
+            self.world.undo()
+
+    def _stamp(self) -> None:
+        """Say when rows were made that an action has made."""
+        for row in self.world.journal.created:
+            for one in self.domain.entities[row.entity].fields.values():
+                if one.notation.form == "stamp":
+                    setattr(row, one.name, self.draw(one, row))
 
     def finish(self) -> bool:
         """Compute what is computed over other rows, and say whether every rule holds for every row."""
@@ -123,7 +156,7 @@ class Seeding:
             case "one of" | "state":
                 return rng.choices(notation.kind.choices, notation.weights)[0]
             case "text":
-                return rng.choice(notation.phrases)
+                return re.sub(r"\{(\w+)\}", lambda hole: rng.choice(self.words[hole[1]]), rng.choice(notation.phrases))
             case "bool":
                 return rng.random() * 100 < notation.share
             case "stamp":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -29,6 +30,31 @@ class Scalar:
 
     text: str
     place: Place
+
+    @property
+    def name(self) -> str:
+        """The key it stands under."""
+        return self.place.field.rpartition(".")[2]
+
+    def split(self, word: str) -> tuple[Scalar, Scalar | None]:
+        """What stands before a word and what after it, brackets and quotes apart; None where it is not there."""
+        depth, quote, word = 0, "", f" {word} "
+        for at, character in enumerate(self.text):
+            if quote:
+                quote = "" if character == quote else quote
+            elif character in "'\"":
+                quote = character if depth or self.text[at - 1 : at] in (" ", "(") else ""
+            elif character in "([{":
+                depth += 1
+            elif character in ")]}":
+                depth -= 1
+            elif not depth and self.text.startswith(word, at):
+                return self.saying(self.text[:at]), self.saying(self.text[at + len(word) :])
+        return self, None
+
+    def saying(self, text: str) -> Scalar:
+        """Another text in the same place."""
+        return Scalar(text.strip(), self.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +102,11 @@ class Section:
         if not isinstance(value, Section):
             value.place.fail("must be a mapping of names")
         return value
+
+    def lines(self, key: str) -> list[Scalar]:
+        """The one-line values of the mapping under a key; the last step of each place's field is its name."""
+        section = self.section(key)
+        return [v if isinstance(v, Scalar) else v.place.fail("one line is needed") for v in section.items.values()]
 
     def sections(self) -> list[tuple[str, Section]]:
         """The mappings under all keys, by key."""
@@ -129,3 +160,14 @@ def _section(node: yaml.MappingNode, place: Place) -> Section:
 
 def _within(place: Place, node: yaml.Node, step: str) -> Place:
     return Place(place.file, node.start_mark.line + 1, place.field + step)
+
+
+_RANGE = re.compile(r"(\d+)(?:\.\.(\d+))?")
+
+
+def read_range(line: Scalar) -> tuple[int, int]:
+    """A number of rows or times: 6 or 6..8."""
+    match = _RANGE.fullmatch(line.text)
+    if not match or int(match[1]) > int(match[2] or match[1]):
+        line.place.fail(f"{line.text!r} is not a number such as 6 or 6..8")
+    return int(match[1]), int(match[2] or match[1])

@@ -198,7 +198,9 @@ class _Clauses:
         where = self.where(row, set(fields))
         columns = ", ".join(entity.fields[name].column for name in fields)
         expected = [self.plain(new) for _, new in fields.values()]
-        words = ", ".join(f"{entity.fields[n].word.replace('_', ' ')} is {self.words(new)}" for n, (_, new) in fields.items())
+        words = ", ".join(
+            f"{entity.fields[n].word.replace('_', ' ')} is {self.words(new)}" for n, (_, new) in fields.items()
+        )
         shown_columns = ", ".join(self.column(entity, name) for name in fields)
         return {
             "change": "changed",
@@ -260,9 +262,7 @@ class _Clauses:
             return f"id = {row.id}"
         return " AND ".join(self.test(entity, name, getattr(row, name), {}) for name in names) or "1"
 
-    def describing(
-        self, entity: Entity, values: Mapping[str, Any], made: Mapping[Row, Mapping[str, Any]]
-    ) -> str:
+    def describing(self, entity: Entity, values: Mapping[str, Any], made: Mapping[Row, Mapping[str, Any]]) -> str:
         """A condition that holds for a new row with these values."""
         tests = [self.test(entity, name, values[name], made) for name in entity.fields if self.told(entity, name)]
         return " AND ".join(tests) or "1"
@@ -300,5 +300,3 @@ class _Clauses:
     def called(self, row: Row) -> str:
         entity = self.domain.entities[row.entity]
         return f"{entity.noun} {getattr(row, entity.label.name)}" if entity.label else f"one {entity.noun}"
-
-

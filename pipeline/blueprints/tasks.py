@@ -21,6 +21,9 @@ TaskKind = Literal["direct", "choose", "ask", "several", "refuse"]
 SHARE: Mapping[TaskKind, int] = {"choose": 3, "ask": 2, "several": 2, "refuse": 2, "direct": 1}
 """Of ten tasks: how many find and act, only answer, need several actions, must be refused, or want one action."""
 
+ALIKE = 0.75
+"""Share of their words that two tasks of one environment may have in common."""
+
 REBINDS = 12
 """How often a form is tried with other rows before it is left out."""
 
@@ -36,7 +39,15 @@ HINTS = (
 class Wrong:
     """A way of getting a task wrong that every sound verifier rejects: `how` names it."""
 
-    how: Literal["other row", "only half", "and something else", "wrong answer", "no answer", "claims it was done"]
+    how: Literal[
+        "other row",
+        "only half",
+        "and something else",
+        "wrong answer",
+        "no answer",
+        "claims it was done",
+        "did it anyway",
+    ]
     calls: tuple[Call, ...]
     answer: str | None
 
@@ -64,21 +75,27 @@ class Planner:
     def plan(self, count: int) -> list[Task]:
         """At most `count` tasks of different kinds, forms and words, in random order."""
         candidates = self.candidates()
+        self.rng.shuffle(candidates)
+        candidates.sort(key=lambda task: task.meaning.form.shared)
         chosen: list[Task] = []
         for kind, share in SHARE.items():
-            wanted = max(1, round(share * count / 10))
             mine = [task for task in candidates if task.kind == kind]
-            chosen += mine[:wanted]
-        rest = [task for task in candidates if task not in chosen]
-        chosen = (chosen + rest)[:count]
+            self._take(mine, chosen, max(1, round(share * count / 10)))
+        rest = sorted((task for task in candidates if task not in chosen), key=lambda task: task.kind == "refuse")
+        self._take(rest, chosen, count - len(chosen))
         self.rng.shuffle(chosen)
         return [replace(task, wrongs=tuple(self.wrongs(task, chosen))) for task in chosen]
 
+    def _take(self, candidates: Sequence[Task], chosen: list[Task], count: int) -> None:
+        """Add up to `count` of the candidates that do not say what another chosen one says."""
+        for task in candidates:
+            if count and not any(alike(task.text, other.text) for other in chosen):
+                chosen.append(task)
+                count -= 1
+
     def candidates(self) -> list[Task]:
-        """One task of every form that these rows allow, in random order; texts are all different."""
-        tasks = [*self.declared(), *self.of_actions()]
-        self.rng.shuffle(tasks)
-        return list({task.text: task for task in tasks}.values())
+        """A task of every form that these rows allow."""
+        return [*self.declared(), *self.of_actions()]
 
     def declared(self) -> Iterator[Task]:
         """Tasks of the domain's own forms."""
@@ -145,6 +162,8 @@ class Planner:
             yield Wrong("no answer", doing, None)
         if meaning.form.answer:
             yield Wrong("wrong answer", doing, self.wrong_answer(meaning))
+        if other := self.otherwise(meaning):
+            yield Wrong("did it anyway", tool_calls(self.solver, other), task.answer)
         if task.reasons:
             yield Wrong("claims it was done", (), f"Done: {task.text}")
 
@@ -167,6 +186,16 @@ class Planner:
             if not other.changes.empty:
                 return other
         return None
+
+    def otherwise(self, meaning: Meaning) -> Outcome | None:
+        """What would be right if the task's condition were not as it is, where no rule stands against it."""
+        form = meaning.form
+        bound = {name: meaning.variables[name] for name in _before_steps(form)}
+        try:
+            other = attempt(form.otherwise, (), bound, self.world)
+        except Impossible:
+            return None
+        return None if other.changes.empty else other
 
     def something_else(self, right: Outcome, others: Sequence[Task]) -> Call | None:
         """One more action that nobody asked for and that is possible after the right ones."""
@@ -209,6 +238,12 @@ class Planner:
 
 def _before_steps(form: TaskForm) -> list[str]:
     return [item.name for item in (*form.given, *form.find)]
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two tasks say the same but for a few words."""
+    here, there = set(one.lower().split()), set(other.lower().split())
+    return len(here & there) / len(here | there) >= ALIKE
 
 
 def kind_of(meaning: Meaning) -> TaskKind:

@@ -22,7 +22,7 @@ from pipeline.blueprints.domain import (
 
 Size = Literal["small", "paper"]
 
-TABLES: Mapping[Size, tuple[int, int]] = {"small": (6, 10), "paper": (16, 20)}
+TABLES: Mapping[Size, tuple[int, int]] = {"small": (6, 10), "paper": (16, 19)}
 """How many tables an environment has. The AWM release has 18.5 on average (arXiv 2602.10090)."""
 
 LIKELY = 0.6
@@ -191,6 +191,6 @@ def in_words(name: str, entities: Mapping[str, Entity]) -> str:
 
 def _task(form: TaskForm, have: frozenset[str], actions: Mapping[str, Action]) -> TaskForm | None:
     says = tuple(say for say in form.says if say.needs <= have)
-    if not says or not form.needs <= have or any(step.action not in actions for step in form.steps):
+    if not says or not form.needs <= have or any(step.action not in actions for step in (*form.steps, *form.otherwise)):
         return None
     return replace(form, says=says)
