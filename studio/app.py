@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 from textual import on
 from textual.app import App, SystemCommand
@@ -18,6 +18,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.signal import Signal
 from textual.widget import Widget
+from textual.worker import Worker, active_worker
 
 from pipeline import settings as settings_file
 from pipeline.errors import UserError
@@ -40,6 +41,8 @@ T = TypeVar("T")
 
 log = logging.getLogger("studio")
 
+LEAVING_S = 3.0
+"""How long leaving on a signal may take: cutting off calls, closing the catalog, restoring the terminal."""
 FINISHED = {"done": "✓ finished", "failed": "✗ failed", "stopped": "stopped", "interrupted": "was interrupted"}
 """Run states worth a notification when a run reaches them, and how it is said."""
 
@@ -100,7 +103,7 @@ class Studio(App[None]):
         self.call_after_refresh(self._bridge.start)
 
     def _leave_on(self, number: int) -> None:
-        logs.leave_within(seconds=5, code=128 + number)
+        logs.leave_within(seconds=LEAVING_S, code=128 + number)
         self.exit(return_code=128 + number)
 
     def on_unmount(self) -> None:
@@ -120,13 +123,25 @@ class Studio(App[None]):
             super()._print_error_renderables()
 
     async def ask(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """Call something slow (catalog, sandbox, disk) in a thread. A UserError is shown, and the answer is None."""
+        """Call something slow (catalog, sandbox, disk) in a thread. Problems are shown, and answered with None.
+
+        Where the asking worker's screen has gone meanwhile, nothing comes back: the worker is cancelled.
+        """
         try:
-            return await asyncio.to_thread(function, *args, **kwargs)
+            answer = await asyncio.to_thread(function, *args, **kwargs)
+            _still_here(active_worker.get(None))
+            return answer
         except UserError as error:
-            log.warning("%s", error)
-            self.notify(str(error), severity="error", timeout=12, markup=False)
-            return None
+            text = str(error)
+        except Exception as error:
+            from sqlalchemy.exc import SQLAlchemyError
+
+            if not isinstance(error, SQLAlchemyError):
+                raise
+            text = f"The catalog cannot be read: {error}."
+        log.warning("%s", text)
+        self.notify(text, severity="error", timeout=12, markup=False)
+        return None
 
     # The workspace
 
@@ -250,6 +265,13 @@ def open_studio(path: str | Path | None) -> int:
     if studio.crash_log is not None:
         print(f"awm-studio crashed. What happened is in its log: {studio.crash_log}", file=sys.stderr)
     return studio.return_code or 0
+
+
+def _still_here(worker: Worker[Any] | None) -> None:
+    """Raises CancelledError where the worker's node is being taken away; Textual would say so a moment later."""
+    node = worker.node if worker is not None else None
+    if node is not None and (not node.is_attached or node._pruning or node._closing):
+        raise asyncio.CancelledError
 
 
 def _runner(app: Studio, screen: Screen[object], action_id: str) -> Callable[[], Awaitable[None]]:

@@ -6,6 +6,7 @@ app about them, at most every INTERVAL_S however many there are. While nothing w
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,12 +20,22 @@ if TYPE_CHECKING:
     from pipeline.catalog import Event, Run
     from pipeline.workspace import Workspace
 
+log = logging.getLogger("studio")
+
+CATALOG = "catalog.db"
 INTERVAL_S = 0.1
 """Ten updates a second are as many as an eye follows."""
 BATCH = 1_000
 """The most events handed over at once; the rest come with the next update."""
 RETRY_S = 1.0
 """How long to wait before a workspace that could not be read is tried again."""
+
+ELSEWHERE_S = 1.0
+"""How often a catalog that is not a file of the workspace is asked for news."""
+GONE = (
+    "The catalog of {} is gone: it was deleted or replaced while the studio was open. Put it back, or leave with ^q; "
+    "what is on the screen can still be read and copied."
+)
 
 Stamp = tuple[tuple[int, int, int] | None, ...]
 """Identity, time and size of the catalog's files; it changes with every commit."""
@@ -61,6 +72,7 @@ class Bridge:
     def __init__(self, path: str | Path | None, post: Callable[[Message], object]) -> None:
         self._path = path
         self._post = post
+        self._opened: Path | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="studio-bridge", daemon=True)
 
@@ -80,40 +92,55 @@ class Bridge:
             try:
                 self._watch()
             except UserError as error:
-                if str(error) != said:
-                    said = str(error)
-                    self._post(Unusable(said))
-                self._stop.wait(RETRY_S)
+                text = str(error)
+            except Exception as error:  # nothing in a catalog may end the studio: it says so and tries again
+                log.exception("the catalog cannot be read")
+                text = f"The catalog cannot be read: {error}."
+            else:
+                return
+            if text != said and not (self._opened and said):
+                self._post(Unusable(text))
+            said = text
+            self._stop.wait(RETRY_S)
 
     def _watch(self) -> None:
         """Open the workspace and report news until told to stop. Raises UserError where it cannot be read."""
         from pipeline.workspace import Workspace
 
-        with Workspace.open(self._path, create=True) as workspace:
+        if self._opened is not None and not _size(self._opened / CATALOG):
+            raise UserError(GONE.format(self._opened))
+        with Workspace.open(self._path, create=self._opened is None) as workspace:
+            self._opened = workspace.path
+            here = workspace.settings.database_url is None
             catalog = workspace.catalog
-            stamp = _stamp(workspace.path)
+            stamp = _stamp(workspace.path) if here else ()
             last = max((event.id for event in catalog.last_events()), default=0)
             self._post(Opened(workspace))
             self._post(News((), catalog.runs()))
-            while not self._stop.wait(INTERVAL_S):
-                now = _stamp(workspace.path)
-                if now == stamp:
+            while not self._stop.wait(INTERVAL_S if here else ELSEWHERE_S):
+                now = _stamp(workspace.path) if here else ()
+                if here and now == stamp:
                     continue
-                if now[0] is None or (stamp[0] and now[0][0] != stamp[0][0]):
-                    raise UserError(
-                        f"The catalog of {workspace.path} is gone: it was deleted or replaced meanwhile. "
-                        "Put it back, or leave with ^q; what was on screen is still there to read and copy."
-                    )
-                stamp = now
+                if here and _is_gone(stamp, now):
+                    raise UserError(GONE.format(workspace.path))
                 events = catalog.events(last, BATCH)
                 last = events[-1].id if events else last
-                if len(events) == BATCH:
-                    stamp = ()
+                stamp = now if len(events) < BATCH else ()
                 self._post(News(events, catalog.runs()))
 
 
+def _is_gone(before: Stamp, now: Stamp) -> bool:
+    """Whether the catalog is no longer the file it was."""
+    old, new = next(iter(before), None), now[0]
+    return new is None or (old is not None and old[0] != new[0])
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 def _stamp(workspace: Path) -> Stamp:
-    return tuple(map(_file_stamp, (workspace / "catalog.db", workspace / "catalog.db-wal")))
+    return tuple(map(_file_stamp, (workspace / CATALOG, workspace / f"{CATALOG}-wal")))
 
 
 def _file_stamp(path: Path) -> tuple[int, int, int] | None:

@@ -70,7 +70,7 @@ def awm_studio(ctx: click.Context, workspace: str | None, web: bool, port: int) 
     elif at_a_terminal():
         from studio.app import open_studio
 
-        ctx.exit(open_studio(workspace))
+        sys.exit(open_studio(workspace))
     else:
         from studio.commands.summary import print_summary
 
@@ -98,8 +98,6 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("awm-studio: interrupted; what was done is kept, run the same command to go on.", err=True)
         sys.exit(130)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
     except BrokenPipeError:  # the reader (head, less) has gone: nothing is wrong
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

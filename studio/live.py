@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from pipeline.errors import UserError
 from pipeline.model import Environment, Verifier, content_hash
 from pipeline.snapshots import replace_file, snapshot_file, snapshot_key
-from pipeline.workspace import Workspace
 from studio.datasette import DatasetteServer, Page
 from studio.environment_pages import EnvironmentPages, table_texts
 
 if TYPE_CHECKING:
     from pipeline.runtime.host import Host, HostedProgram, Verdict
+    from pipeline.workspace import Workspace
 
 KEPT = 4
 """Programs kept loaded; each is a process of some 50 MB."""

@@ -12,7 +12,6 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from curation.filters import Filter, parse
-from pipeline.workspace import Workspace
 from studio.actions import bindings
 from studio.bridge import News
 from studio.screens.call import CallScreen
@@ -32,6 +31,7 @@ from studio.widgets.states import state
 
 if TYPE_CHECKING:
     from pipeline.records import Summary
+    from pipeline.workspace import Workspace
 
 SETTLE_S = 0.12
 """How long the cursor must rest on an environment before its details are read: holding a key down reads nothing."""

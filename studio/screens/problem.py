@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
-from pipeline.workspace import Workspace
 from studio.screens.frame import Framed
+
+if TYPE_CHECKING:
+    from pipeline.workspace import Workspace
 
 
 class ProblemScreen(Framed):

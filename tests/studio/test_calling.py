@@ -200,7 +200,7 @@ async def test_a_task_is_verified_with_what_the_verifier_looked_at_and_saved(wor
 
 
 async def test_the_form_and_the_results_share_a_narrow_screen(small_world: Path) -> None:
-    async with calling(small_world, "create_claim", size=(80, 24)) as (_, pilot, screen):
+    async with calling(small_world, "create_claim", size=(80, 24)) as (_, _pilot, screen):
         asked, answered = screen.query_one("#asked").region, screen.query_one("#answered").region
         assert asked.width == answered.width == 80
         assert answered.y >= asked.bottom

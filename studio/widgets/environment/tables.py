@@ -12,7 +12,6 @@ from textual.widgets import ContentSwitcher, Static
 
 from pipeline.model import Environment
 from studio.actions import bindings
-from studio.live import Live
 from studio.snapshot_reader import Row, Snapshot, TableFacts
 from studio.widgets.cells import count, shown
 from studio.widgets.environment.dossier import Dossier
@@ -21,6 +20,7 @@ from studio.widgets.source import Source
 
 if TYPE_CHECKING:
     from studio.app import Studio
+    from studio.live import Live
 
 VIEWS = ("rows", "columns", "ddl")
 
