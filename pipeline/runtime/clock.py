@@ -104,6 +104,8 @@ _TIME_FUNCTIONS = {"date": 0, "time": 0, "datetime": 0, "julianday": 0, "unixepo
 def pin_sql_time(connection: sqlite3.Connection, clock: Clock) -> None:
     """Make every SQL function that reads the time follow the clock: date(), strftime(), CURRENT_TIMESTAMP, …
 
+    So do random() and randomblob().
+
     Arguments that mean *now* are replaced and SQLite's own function does the rest, on another connection, so all
     formats and modifiers work. They are registered as deterministic because SQLite allows nothing else in CHECKs,
     indexes and generated columns, where it accepts its own date functions.
@@ -116,6 +118,8 @@ def pin_sql_time(connection: sqlite3.Connection, clock: Clock) -> None:
     for name, length in {"current_timestamp": 19, "current_date": 10}.items():
         connection.create_function(name, 0, _prefix_of_now(clock, 0, length), deterministic=True)
     connection.create_function("current_time", 0, _prefix_of_now(clock, 11, 19), deterministic=True)
+    connection.create_function("random", 0, lambda: clock.random.getrandbits(64) - (1 << 63))
+    connection.create_function("randomblob", 1, lambda size: clock.random.randbytes(max(1, int(size or 0))))
 
 
 def _prefix_of_now(clock: Clock, start: int, stop: int) -> Callable[[], str]:

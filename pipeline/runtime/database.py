@@ -7,13 +7,14 @@ hands it out, and at the end of every call whatever that call left on it is take
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sqlite3
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+from contextlib import closing, suppress
+from typing import Any, NamedTuple
 
 import sqlalchemy
 from sqlalchemy import event
@@ -21,9 +22,12 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry, Pool, _ConnectionRecord
 
+from pipeline.runtime.build import FILE_FORMAT, FORMAT_AT
 from pipeline.runtime.clock import Clock, pin_sql_time
 
 _STATEMENT_CACHE = 512  # prepared statements kept; generated programs have a few hundred distinct ones
+
+_COOKIE = slice(40, 44)  # the schema's version number in a file's header
 
 _READING_PRAGMAS = frozenset(
     {
@@ -33,11 +37,22 @@ _READING_PRAGMAS = frozenset(
 )
 """PRAGMAs whose argument says what to report; with any other, an argument is a setting (sqlite.org/pragma.html)."""
 
-_TEMPORARY = frozenset(
-    getattr(sqlite3, f"SQLITE_{verb}_TEMP_{noun}")
-    for verb in ("CREATE", "DROP")
-    for noun in ("INDEX", "TABLE", "TRIGGER", "VIEW")
+_LASTING = frozenset(
+    {
+        sqlite3.SQLITE_ALTER_TABLE,
+        sqlite3.SQLITE_ANALYZE,
+        sqlite3.SQLITE_REINDEX,
+        *(
+            getattr(sqlite3, f"SQLITE_{verb}_{place}{noun}")
+            for verb in ("CREATE", "DROP")
+            for place in ("", "TEMP_")
+            for noun in ("INDEX", "TABLE", "TRIGGER", "VIEW")
+        ),
+    }
 )
+"""Statements that leave something in the connection itself: temporary objects, or its own idea of the schema, which
+may differ in detail from the one it would read from the file."""
+
 _ACROSS_STATEMENTS = frozenset({"last_insert_rowid", "changes", "total_changes"})
 """SQL functions whose result is what an earlier statement of the same connection left behind."""
 
@@ -66,14 +81,36 @@ class InstanceConnection(sqlite3.Connection):
     del _marking
 
 
+class Stored(NamedTuple):
+    """A database as bytes, and the key of its schema."""
+
+    snapshot: bytes
+    schema: bytes
+
+
+def schema_key(snapshot: bytes) -> bytes:
+    """A digest of what statements are prepared for: the schema with the pages it is on, and its version number.
+
+    A connection that is given another database goes on using the statements it has prepared if the version numbers
+    agree, which says enough about one file, but not about two that have gone separate ways.
+    """
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(snapshot)
+        try:
+            schema = connection.execute("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master").fetchall()
+        except sqlite3.DatabaseError:  # not a database, or a broken one: like no other
+            schema = snapshot
+    return hashlib.sha256(repr((snapshot[_COOKIE], schema)).encode()).digest()
+
+
 class Database:
     """What a program's code talks to: one connection that holds one state at a time.
 
-    `load` puts a state in, `snapshot` takes the current one out, `finish` ends a call. `foreign_keys` enforces
+    `load` puts a state in, `state` takes the current one out, `finish` ends a call. `foreign_keys` enforces
     foreign keys; off, as in upstream's servers, unless the program itself turns them on.
     """
 
-    def __init__(self, clock: Clock, *, foreign_keys: bool = False) -> None:
+    def __init__(self, clock: Clock, start: Stored, *, foreign_keys: bool = False) -> None:
         self.clock = clock
         self.foreign_keys = foreign_keys
         self.pools: list[InstancePool] = []
@@ -86,27 +123,34 @@ class Database:
         self.owner: Handle | None = None
         """The handle that opened the current transaction, or that used the connection last."""
         self._swapping = False
-        self._loaded: bytes | None = None
-        self._connect()
+        self._schema = start.schema
+        self._loaded: bytes | None = start.snapshot
+        self._connect(start.snapshot)
 
-    def load(self, snapshot: bytes) -> None:
-        """Make `snapshot` the state that the program's code sees."""
+    def load(self, state: Stored) -> None:
+        """Make `state` the one that the program's code sees."""
+        snapshot = state.snapshot
         if snapshot is self._loaded:
             return
         self._loaded = None
-        try:
-            self._deserialize(snapshot)
-        except sqlite3.OperationalError:  # a statement that was never finished still reads the old state
-            self.reconnect()
-            self._deserialize(snapshot)
+        if state.schema != self._schema:  # the statements that are kept prepared are for another schema
+            self._reconnect(snapshot)
+            self._schema = state.schema
+        else:
+            try:
+                self._deserialize(snapshot)
+            except sqlite3.OperationalError:  # a statement that was never finished still reads the old state
+                self._reconnect(snapshot)
         self._loaded = snapshot
 
-    def snapshot(self) -> bytes:
-        """The current state: the very object that was loaded, if nothing has changed."""
+    def state(self) -> Stored:
+        """The current state; its snapshot is the very object that was loaded, if nothing has changed."""
         current = self.connection.serialize()
-        if self._loaded is None or current != self._loaded:
+        if self._loaded is None or current[_COOKIE] != self._loaded[_COOKIE]:
+            self._schema = schema_key(current)
+        if current != self._loaded:
             self._loaded = current
-        return self._loaded
+        return Stored(self._loaded, self._schema)
 
     def discard(self) -> None:
         """Forget the current state; the next `load` starts from what it is given."""
@@ -126,26 +170,26 @@ class Database:
             or connection.text_factory is not str
             or connection.isolation_level != self._isolation_level
         ):
-            self.reconnect()
+            self._reconnect(connection.serialize())
 
-    def reconnect(self) -> None:
-        """Replace the connection by a fresh one that holds the same state."""
-        state = self._loaded if self._loaded is not None else self.connection.serialize()
+    def _reconnect(self, snapshot: bytes) -> None:
         old = self.connection
         for pool in self.pools:
             pool.forget()
-        self._connect()
-        self._deserialize(state)
+        self._connect(snapshot)
         old.close()
 
     def _deserialize(self, snapshot: bytes) -> None:
         self._swapping = True  # SQLite reopens the database by an ATTACH of its own
         try:
             self.connection.deserialize(snapshot)
+            if snapshot[FORMAT_AT : FORMAT_AT + 1] > bytes([FILE_FORMAT]):
+                with suppress(sqlite3.DatabaseError):  # not a database after all: the call will find out
+                    self.connection.executescript("SELECT 1 FROM sqlite_master LIMIT 0")  # reads the schema
         finally:
             self._swapping = False
 
-    def _connect(self) -> None:
+    def _connect(self, snapshot: bytes) -> None:
         connection = sqlite3.connect(
             ":memory:", check_same_thread=False, cached_statements=_STATEMENT_CACHE, factory=InstanceConnection
         )
@@ -157,6 +201,7 @@ class Database:
         connection.marked = False
         self.connection = connection
         self._isolation_level = connection.isolation_level
+        self._deserialize(snapshot)
 
     def _interrupted(self) -> bool:
         return time.monotonic() > self.deadline
@@ -175,7 +220,7 @@ class Database:
                 self.reads_history = True
         elif action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH):
             return sqlite3.SQLITE_OK if self._swapping else sqlite3.SQLITE_DENY
-        elif action in _TEMPORARY or (
+        elif action in _LASTING or (
             action == sqlite3.SQLITE_PRAGMA and second is not None and str(first).lower() not in _READING_PRAGMAS
         ):
             self.connection.marked = True

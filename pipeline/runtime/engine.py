@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pipeline.runtime.database import Stored, schema_key
 from pipeline.runtime.faults import server_error
 from pipeline.runtime.invoke import Answer, Invoker
 from pipeline.runtime.program import Program
@@ -23,9 +24,9 @@ from pipeline.runtime.tools import ArgumentCheck, error_text, json_text, unknown
 
 
 class State(NamedTuple):
-    """A program's state: a SQLite file, and what the program keeps in its module (None: nothing)."""
+    """A program's state: its database, and what it keeps in its module (None: nothing)."""
 
-    snapshot: bytes
+    database: Stored
     module: bytes | None
 
 
@@ -54,15 +55,15 @@ class Engine:
         self._invokers: dict[str, Invoker] = {}
         self._checks: dict[str, ArgumentCheck] = {}
         self._calls = self._timeouts = 0
-        self._number(State(program.template, program.state.save()))
+        self._number(State(program.start, program.state.save()))
 
     def put(self, snapshot: bytes) -> int:
         """The number of the state whose database is `snapshot`, with the module state of a fresh instance."""
-        return self._number(State(snapshot, self._states[self.template_state].module))
+        return self._number(State(Stored(snapshot, schema_key(snapshot)), self._states[self.template_state].module))
 
     def get(self, state: int) -> bytes:
         """The database of a state, as the bytes of a SQLite file. Raises KeyError for a dropped or unknown one."""
-        return self._states[state].snapshot
+        return self._states[state].database.snapshot
 
     def drop(self, states: Iterable[int]) -> None:
         """Forget states; unknown numbers and the template are ignored."""
@@ -72,7 +73,7 @@ class Engine:
 
     def stats(self) -> dict[str, int]:
         """`states` held and their `bytes`, `calls` made and `timeouts` among them."""
-        size = sum(len(state.snapshot) + len(state.module or b"") for state in self._states.values())
+        size = sum(len(state.database.snapshot) + len(state.module or b"") for state in self._states.values())
         return {"states": len(self._states), "bytes": size, "calls": self._calls, "timeouts": self._timeouts}
 
     def call(
@@ -91,7 +92,7 @@ class Engine:
         self._calls += 1
         after, reply = self._reply(state, _Call(tool, arguments, tick, timeout, direct))
         reply["ms"] = (time.perf_counter() - started) * 1000
-        reply["writes"] = self._states[after].snapshot is not self._states[state].snapshot
+        reply["writes"] = self._states[after].database.snapshot is not self._states[state].database.snapshot
         return after, reply
 
     def _reply(self, state: int, call: _Call) -> tuple[int, dict[str, Any]]:
@@ -114,7 +115,7 @@ class Engine:
         before = self._states[state]
         while True:
             known_to_read_history = database.reads_history
-            database.load(before.snapshot)
+            database.load(before.database)
             program.state.restore(before.module)
             program.clock.at(call.tick)
             try:
@@ -125,7 +126,7 @@ class Engine:
                 raise
             database.finish()
             if database.reads_history == known_to_read_history:
-                return self._number(State(database.snapshot(), program.state.save())), answer
+                return self._number(State(database.state(), program.state.save())), answer
             database.discard()  # it may have seen another instance's history: once more, on the new connection
 
     def _answer(self, call: _Call) -> Answer:

@@ -7,6 +7,7 @@ the way it goes upstream: httpx makes a request of it and the whole application 
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import inspect
 import json
@@ -271,8 +272,10 @@ async def _sent(response: Response, route: RouteContext, request: _Request) -> A
     """What a client receives of a response that the endpoint made itself."""
     scope = {"type": "http", "asgi": {"version": "3.0"}, "method": next(iter(route.methods or ["GET"])), "headers": []}
     messages: list[Any] = []
+    gone = asyncio.Event()
 
     async def receive() -> Any:
+        await gone.wait()  # the client stays for as long as it takes
         return {"type": "http.disconnect"}
 
     async def send(message: Any) -> None:

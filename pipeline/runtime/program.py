@@ -19,7 +19,7 @@ from pipeline.findings import Finding
 from pipeline.runtime import substitutes
 from pipeline.runtime.build import build
 from pipeline.runtime.clock import Clock
-from pipeline.runtime.database import Database
+from pipeline.runtime.database import Database, Stored, schema_key
 from pipeline.runtime.dialect import needs_newer_python
 from pipeline.runtime.listing import ToolRoute, list_tools
 from pipeline.runtime.loop import InlineLoop
@@ -52,7 +52,7 @@ class AsyncEngineRefused(Exception):
 class Program:
     """A loaded program.
 
-    `template` is the database after the program's own `create_all` and start-up code; `tables_added` are the tables
+    `start` is the database after the program's own `create_all` and start-up code; `tables_added` are the tables
     that these made and the DDL lacks. `findings` says what is remarkable about its routes and state.
     """
 
@@ -60,7 +60,7 @@ class Program:
     source: str
     app: FastAPI
     routes: Mapping[str, ToolRoute]
-    template: bytes
+    start: Stored
     tables_added: tuple[str, ...]
     findings: tuple[Finding, ...]
     filename: str
@@ -68,6 +68,11 @@ class Program:
     database: Database = field(repr=False)
     loop: InlineLoop = field(repr=False)
     state: ModuleState = field(repr=False)
+
+    @property
+    def template(self) -> bytes:
+        """The database that instances start from."""
+        return self.start.snapshot
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -91,8 +96,8 @@ def load(source: str, *, name: str, template: bytes, now: datetime | None, forei
     """
     filename = f"<{name}>"
     clock = Clock(now)
-    database = Database(clock, foreign_keys=foreign_keys)
-    database.load(template or build((), (), now=now).snapshot)
+    found = template or build((), (), now=now).snapshot
+    database = Database(clock, Stored(found, schema_key(found)), foreign_keys=foreign_keys)
     loop = InlineLoop()
     module = types.ModuleType(f"awm_program_{name}")
     module.__file__ = filename
@@ -111,15 +116,16 @@ def load(source: str, *, name: str, template: bytes, now: datetime | None, forei
         loop.run(_start(app))
         routes, findings = list_tools(app, tree)
     database.finish()
-    built = database.snapshot()
+    start = database.state()
+    database.discard()  # a connection that made its tables itself writes other bytes than one that read them
     state = ModuleState(module, app.state._state, tree)
     return Program(
         name=name,
         source=source,
         app=app,
         routes={entry.tool.name: entry for entry in routes},
-        template=built,
-        tables_added=tuple(sorted(_tables(built) - _tables(template))),
+        start=start,
+        tables_added=tuple(sorted(_tables(start.snapshot) - _tables(found))),
         findings=(*findings, *state.findings),
         filename=filename,
         clock=clock,
@@ -212,8 +218,6 @@ def _line_text(source: str, line: int | None) -> str:
 
 
 def _tables(snapshot: bytes) -> set[str]:
-    if not snapshot:
-        return set()
     connection = sqlite3.connect(":memory:")
     try:
         connection.deserialize(snapshot)
