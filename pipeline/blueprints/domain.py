@@ -426,4 +426,7 @@ notnull null of on order outer over plan pragma primary references release renam
 table temp then to transaction trigger union unique update using vacuum values view virtual when where window
 """
 TAKEN_NAMES = frozenset((_APPLICATION + _PYTHON + _SQL).split())
-"""Names that entities, fields, parameters and variables cannot have."""
+"""Names that entities, fields and parameters cannot have."""
+
+TAKEN_VARIABLES = frozenset((_PYTHON + _SQL).split()) | {"me", "nothing"}
+"""Names that what a task gives or finds cannot have."""

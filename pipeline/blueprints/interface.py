@@ -12,7 +12,7 @@ from pipeline.blueprints.expressions import Kind
 from pipeline.blueprints.notation import Notation
 from pipeline.blueprints.seeding import TODAY
 from pipeline.blueprints.variant import Size, Style
-from pipeline.blueprints.wording import said
+from pipeline.blueprints.wording import said, spoken
 from pipeline.model import Operation
 
 TOOLS: Mapping[Size, tuple[int, int]] = {"small": (12, 20), "paper": (33, 38)}
@@ -187,11 +187,6 @@ def _format_hint(notation: Notation) -> str:
 
 def _whole(low: int, high: int) -> Notation:
     return Notation("int", Kind("int"), low, high)
-
-
-def spoken(word: str) -> str:
-    """A column's name as words."""
-    return word.replace("_", " ")
 
 
 # The spec, as AWM writes it

@@ -12,6 +12,7 @@ from typing import Any
 from pipeline.blueprints.domain import Action, Domain, Entity, Field, Given, Parameter
 from pipeline.blueprints.notation import Notation
 from pipeline.blueprints.world import Row, World
+from pipeline.errors import UserError
 from pipeline.model import DEFAULT_NOW
 
 TODAY = DEFAULT_NOW.date()
@@ -24,6 +25,10 @@ HAPPENED = (2, 45)
 """How many days ago something was done that has been done before the tasks begin."""
 
 Words = Mapping[str, tuple[str, ...]]
+
+
+class OutOfNames(UserError):
+    """A field that tells rows apart has no value left for another row."""
 
 
 class Seeding:
@@ -179,7 +184,10 @@ class Seeding:
         try:
             return next(self._unused[key])
         except StopIteration:
-            one.place.fail(f"there are more rows of {entity.name} than {one.notation.pattern} gives names")
+            raise OutOfNames(
+                f"{one.place.file}:{one.place.line}: {one.place.field}: "
+                f"there are more rows of {entity.name} than {one.notation.pattern or one.notation.form} gives names"
+            ) from None
 
     def new_label(self, notation: Notation, taken: set[str]) -> str:
         """A value of a unique form that is none of those taken."""

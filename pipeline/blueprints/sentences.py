@@ -13,11 +13,11 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _HOLE = re.compile(r"\{([^}]*)\}|\[(\w+)\]")
 
 
-def require_name(source: Scalar) -> str:
+def require_name(source: Scalar, taken: frozenset[str] = TAKEN_NAMES) -> str:
     """The text as a name. Raises UserError where it cannot be one."""
     if not _NAME.fullmatch(source.text):
         source.place.fail(f"{source.text!r} is not a name: lower case letters, digits and single underscores")
-    if source.text in TAKEN_NAMES:
+    if source.text in taken:
         source.place.fail(f"the name {source.text} is taken (by Python, SQL or the application); choose another")
     return source.text
 

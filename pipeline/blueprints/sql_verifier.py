@@ -25,8 +25,8 @@ from pipeline.blueprints.goal_source import Doing, quoted
 from pipeline.blueprints.meaning import Outcome
 from pipeline.blueprints.sql_source import literal
 from pipeline.blueprints.tasks import Task
-from pipeline.blueprints.wording import shown
-from pipeline.blueprints.world import Row, World
+from pipeline.blueprints.wording import shown, spoken
+from pipeline.blueprints.world import Changes, Row, World
 
 SOURCE = '''\
 """Evidence on the task: {text}
@@ -184,54 +184,51 @@ class _Clauses:
     def of(self, outcome: Outcome) -> list[dict[str, Any]]:
         """A clause for every row that is changed, made or gone."""
         changes = outcome.changes
-        made = list(changes.made)
-        found = [self.changed(row, fields, made) for row, fields in changes.changed.items()]
+        found = [self.changed(row, changes) for row in changes.changed]
         counted: dict[str, dict[str, Any]] = {}
-        for row, values in changes.made.items():
-            entry = self.made(row, values, changes.made)
+        for row in changes.made:
+            entry = self.made(row, changes)
             entry = counted.setdefault(entry["sql"], entry)
             entry["expected"] += 1
         return [*found, *counted.values(), *(self.lost(row) for row in changes.lost)]
 
-    def changed(self, row: Row, fields: Mapping[str, tuple[Any, Any]], made: list[Row]) -> dict[str, Any]:
+    def changed(self, row: Row, changes: Changes) -> dict[str, Any]:
         entity = self.domain.entities[row.entity]
-        where = self.where(row, set(fields))
-        columns = ", ".join(entity.fields[name].column for name in fields)
-        expected = [self.plain(new) for _, new in fields.values()]
-        words = ", ".join(
-            f"{entity.fields[n].word.replace('_', ' ')} is {self.words(new)}" for n, (_, new) in fields.items()
-        )
-        shown_columns = ", ".join(self.column(entity, name) for name in fields)
+        where = self.where(row, changes)
+        fields = {name: new for name, (_, new) in changes.changed[row].items()}
+        words = (f"{spoken(entity.fields[name].word)} is {self.words(new)}" for name, new in fields.items())
         return {
             "change": "changed",
-            "says": f"{self.called(row)}: {words}",
+            "says": f"{self.called(row)}: {', '.join(words)}",
             "table": entity.table,
-            "sql": f"SELECT {shown_columns} FROM {entity.table} WHERE {where}",
+            "sql": f"SELECT {', '.join(self.column(entity, name) for name in fields)} FROM {entity.table} WHERE {where}",
             "rows": f"SELECT id FROM {entity.table} WHERE {where}",
-            "columns": columns.split(", "),
-            "expected": [expected],
+            "columns": [entity.fields[name].column for name in fields],
+            "expected": [[self.plain(new) for new in fields.values()]],
         }
 
-    def made(self, row: Row, values: Mapping[str, Any], made: Mapping[Row, Mapping[str, Any]]) -> dict[str, Any]:
+    def made(self, row: Row, changes: Changes) -> dict[str, Any]:
         entity = self.domain.entities[row.entity]
-        where = self.describing(entity, values, made)
+        values = changes.made[row]
+        where = self.describing(entity, values, changes)
+        words = (
+            f"{spoken(one.word)} {self.words(values[name])}"
+            for name, one in entity.fields.items()
+            if self.told(entity, name) and values[name] is not None
+        )
         return {
             "change": "made",
-            "says": f"there is a new {entity.noun} with " + " and ".join(
-                f"{one.word.replace('_', ' ')} {self.words(values[name])}"
-                for name, one in entity.fields.items()
-                if self.told(entity, name) and values[name] is not None
-            ),
+            "says": f"there is a new {entity.noun} with {' and '.join(words)}",
             "table": entity.table,
             "sql": f"SELECT COUNT(*) FROM {entity.table} WHERE {where}",
             "rows": f"SELECT id FROM {entity.table} WHERE {where}",
             "columns": ["*"],
             "expected": 0,
-        }  # fmt: skip
+        }
 
     def lost(self, row: Row) -> dict[str, Any]:
         entity = self.domain.entities[row.entity]
-        where = self.where(row, set())
+        where = self.where(row, None)
         return {
             "change": "lost",
             "says": f"{self.called(row)} is gone",
@@ -246,34 +243,32 @@ class _Clauses:
         """Whether a field of a new row is judged."""
         return entity.fields[name].column not in self.free.get(entity.table, ())
 
-    def where(self, row: Row, without: set[str]) -> str:
-        """A condition that holds for one row of the initial database, whatever its id."""
+    def where(self, row: Row, changes: Changes | None) -> str:
+        """A condition that holds for one row before and after the changes, whatever its id."""
         entity = self.domain.entities[row.entity]
         label = entity.label
-        if label and label.name not in without:
+        changed = changes.changed.get(row, {}) if changes else {}
+        if label and label.name not in changed:
             return f"{label.column} = {literal(getattr(row, label.name))}"
-        names = [name for name in entity.fields if name not in without]
-        twins = [
-            other
-            for other in self.world[row.entity]
-            if all(getattr(other, name) == getattr(row, name) for name in names)
-        ]
-        if len(twins) > 1:  # rows that nobody could tell apart are told apart by id
+        names = [name for name in entity.fields if name not in changed]
+        alike = [r for r in self.world[row.entity] if all(getattr(r, n) == getattr(row, n) for n in names)]
+        if len(alike) > 1:  # rows that nobody could tell apart are told apart by id
             return f"id = {row.id}"
-        return " AND ".join(self.test(entity, name, getattr(row, name), {}) for name in names) or "1"
+        return " AND ".join(self.test(entity, name, getattr(row, name), changes) for name in names) or "1"
 
-    def describing(self, entity: Entity, values: Mapping[str, Any], made: Mapping[Row, Mapping[str, Any]]) -> str:
+    def describing(self, entity: Entity, values: Mapping[str, Any], changes: Changes | None) -> str:
         """A condition that holds for a new row with these values."""
-        tests = [self.test(entity, name, values[name], made) for name in entity.fields if self.told(entity, name)]
+        tests = [self.test(entity, name, values[name], changes) for name in entity.fields if self.told(entity, name)]
         return " AND ".join(tests) or "1"
 
-    def test(self, entity: Entity, name: str, value: Any, made: Mapping[Row, Mapping[str, Any]]) -> str:
+    def test(self, entity: Entity, name: str, value: Any, changes: Changes | None) -> str:
         column = entity.fields[name].column
         if value is None:
             return f"{column} IS NULL"
         if isinstance(value, Row):
             target = self.domain.entities[value.entity]
-            where = self.describing(target, made[value], made) if value in made else self.where(value, set())
+            new = changes.made.get(value) if changes else None
+            where = self.describing(target, new, changes) if new is not None else self.where(value, changes)
             return f"{column} IN (SELECT id FROM {target.table} WHERE {where})"
         if isinstance(value, float):
             return f"ABS({column} - {value!r}) < 0.006"

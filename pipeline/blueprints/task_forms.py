@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from pipeline.blueprints.actions import Words, read_parameter
-from pipeline.blueprints.domain import Action, Domain, Find, Given, Step, TaskForm
+from pipeline.blueprints.domain import TAKEN_VARIABLES, Action, Domain, Find, Given, Step, TaskForm
 from pipeline.blueprints.expressions import Expression, Kind, Scope, parse, typed
 from pipeline.blueprints.expressions import Negation as Not
 from pipeline.blueprints.sentences import names, read_message, require_name
@@ -94,7 +94,7 @@ def _kind(given: Given) -> Kind:
 
 
 def _given(line: Scalar, scope: Scope, domain: Domain, words: Words) -> Given:
-    name = require_name(line.saying(line.name))
+    name = require_name(line.saying(line.name), TAKEN_VARIABLES)
     if line.text.startswith("="):
         return Given(name, None, None, parse(line.saying(line.text[1:]), scope), None, line.place)
     head, test = line.split("if")
@@ -111,7 +111,7 @@ def _given(line: Scalar, scope: Scope, domain: Domain, words: Words) -> Given:
 
 
 def _find(line: Scalar, scope: Scope, domain: Domain) -> Find:
-    name = require_name(line.saying(line.name))
+    name = require_name(line.saying(line.name), TAKEN_VARIABLES)
     head, test = line.split("if")
     head, by = head.split("by")
     match = _FIND.fullmatch(head.text)

@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from pipeline.blueprints.domain import TaskForm
 from pipeline.blueprints.expressions import Attribute, Node
@@ -37,17 +37,13 @@ HINTS = (
 
 @dataclass(frozen=True)
 class Wrong:
-    """A way of getting a task wrong that every sound verifier rejects: `how` names it."""
+    """A way of getting a task wrong that every sound verifier rejects.
 
-    how: Literal[
-        "other row",
-        "only half",
-        "and something else",
-        "wrong answer",
-        "no answer",
-        "claims it was done",
-        "did it anyway",
-    ]
+    `how`: other row, one too many, only half, and something else, did it anyway (where the task's condition does not
+    hold), wrong answer, no answer, claims it was done.
+    """
+
+    how: str
     calls: tuple[Call, ...]
     answer: str | None
 
@@ -150,10 +146,9 @@ class Planner:
         meaning, right = task.meaning, task.meaning.outcomes[0]
         doing = tool_calls(self.solver, right)
         if doing:
-            if other := self.on_another_row(meaning):
-                yield Wrong(
-                    "other row", tool_calls(self.solver, other), self.answer(replace(meaning, outcomes=(other,)))
-                )
+            for how, other in self.on_another_row(meaning):
+                answer = self.answer(replace(meaning, outcomes=(other,)))
+                yield Wrong(how, tool_calls(self.solver, other), answer)
             if len(doing) > 1:
                 yield Wrong("only half", doing[:-1], task.answer)
         if extra := self.something_else(right, others):
@@ -167,25 +162,36 @@ class Planner:
         if task.reasons:
             yield Wrong("claims it was done", (), f"Done: {task.text}")
 
-    def on_another_row(self, meaning: Meaning) -> Outcome | None:
-        """The same goal for a row that is not the one described (or named), where no rule stands against it."""
+    def on_another_row(self, meaning: Meaning) -> Iterator[tuple[str, Outcome]]:
+        """The same goal for a row that is not the one described (or named), or for one more than those described."""
         form = meaning.form
-        names = [item.name for item in form.find if item.how != "all"] or [g.name for g in form.given if g.entity]
-        if not names:
+        used = frozenset[str]().union(*(e.variables for step in form.steps for e in step.arguments.values()))
+        sets = {step.each[1] for step in form.steps if step.each}
+        names = [item.name for item in form.find if item.name in used] or [
+            item.name for item in form.given if item.entity and item.name in used
+        ]
+        for name in (*names[-1:], *sorted(sets)):
+            right = meaning.variables[name]
+            known = right if name in sets else [outcome.variables[name] for outcome in meaning.outcomes]
+            rows = [row for row in self.world[known[0].entity] if row not in known]
+            self.rng.shuffle(rows)
+            for row in rows:
+                value = [*right, row] if name in sets else row
+                if (other := self.instead(meaning, {name: value})) and not any(
+                    other.changes.equal(outcome.changes) for outcome in meaning.outcomes
+                ):
+                    yield "one too many" if name in sets else "other row", other
+                    break
+
+    def instead(self, meaning: Meaning, values: Mapping[str, Any]) -> Outcome | None:
+        """The goal with some variables replaced; None where a rule stands against it or it changes nothing."""
+        form = meaning.form
+        bound = {name: meaning.variables[name] for name in _before_steps(form)}
+        try:
+            other = attempt(form.steps, form.answer, {**bound, **values}, self.world)
+        except Impossible:
             return None
-        name = names[-1]
-        right = {outcome.variables[name] for outcome in meaning.outcomes}
-        rows = [row for row in self.world[meaning.variables[name].entity] if row not in right]
-        self.rng.shuffle(rows)
-        for row in rows:
-            bound = {variable: meaning.variables[variable] for variable in _before_steps(form)} | {name: row}
-            try:
-                other = attempt(form.steps, form.answer, bound, self.world)
-            except Impossible:
-                continue
-            if not other.changes.empty:
-                return other
-        return None
+        return None if other.changes.empty else other
 
     def otherwise(self, meaning: Meaning) -> Outcome | None:
         """What would be right if the task's condition were not as it is, where no rule stands against it."""

@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.blueprints.domain import Find, TaskForm
 from pipeline.blueprints.expressions import Attribute, Node, Variable, conjuncts, expression_of, walk
 from pipeline.blueprints.meaning import Impossible, Meaning, bind
-from pipeline.blueprints.seeding import Seeding
+from pipeline.blueprints.seeding import OutOfNames, Seeding
 from pipeline.blueprints.world import Row
 
 TWINS = 2
@@ -54,7 +54,11 @@ def _twin(item: Find, row: Row, part: Node, meaning: Meaning, seeding: Seeding, 
         value = seeding.value(name, notation, {item.entity: row})
         if value == same[name]:
             continue
-        twin = seeding.row(entity, {**same, name: value})
+        try:
+            twin = seeding.row(entity, {**same, name: value})
+        except OutOfNames:
+            world.undo()
+            return False
         bound: dict[str, Any] = {**meaning.variables, item.item: twin}
         if (
             twin is not None

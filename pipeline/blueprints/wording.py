@@ -60,3 +60,8 @@ def shown(value: Any, kind: Kind) -> str:
             raise TypeError(f"{value!r} is a row, and has to be shown by one of its fields")
         case _:
             return str(value)
+
+
+def spoken(word: str) -> str:
+    """A column's name as words."""
+    return word.replace("_", " ")

@@ -42,6 +42,11 @@ class Changes:
         """Whether everything is as it was."""
         return not (self.changed or self.made or self.lost)
 
+    def equal(self, other: Changes) -> bool:
+        """Whether the same is different, whichever rows the new ones are."""
+        here, there = list(self.made.values()), list(other.made.values())
+        return self.changed == other.changed and here == there and self.lost == other.lost
+
 
 @dataclass(slots=True)
 class Journal:
