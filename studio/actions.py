@@ -111,6 +111,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("task", "save", "ctrl+s", "Save", "Make a new version of the task, by you"),
     Action("task", "back", "escape", "Back", "Back to the text, then out of here"),
     Action("activity", "stop", "s", "Stop", "Ask the run to end; what it has done is kept"),
+    Action("activity", "resume", "r", "Resume", "Go on with a run that was interrupted or stopped"),
     Action("activity", "back", "escape", "Back", "Back to the runs", footer=False),
     Action("settings", "save", "ctrl+s", "Save", "Write the settings file"),
     Action("settings", "edit_file", "f4", "Edit the file", "Open the settings file in $EDITOR"),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
-from textual import on
+from textual import on, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.dom import DOMNode
@@ -23,7 +24,7 @@ from textual.worker import Worker, active_worker
 from pipeline import settings as settings_file
 from pipeline.errors import UserError
 from pipeline.settings import Settings
-from studio import logs, themes
+from studio import launch, logs, themes
 from studio.actions import available, bindings, keymap_path, read_keymap
 from studio.bridge import Bridge, News, Opened, Unusable
 from studio.screens import MODES
@@ -77,6 +78,7 @@ class Studio(App[None]):
         self.opened: Signal[Workspace] = Signal(self, "opened")
         self.news: Signal[News] = Signal(self, "news")
         self.crash_log: Path | None = None
+        self._first_news = True
         self._bridge = Bridge(path, self.post_message)
         for theme in themes.THEMES:
             self.register_theme(theme)
@@ -174,12 +176,21 @@ class Studio(App[None]):
     @on(News)
     def _hear(self, event: News) -> None:
         before = {run.id: run.state for run in self.runs}
+        if self._first_news:
+            self._first_news = False
+            self._offer_to_resume(event.runs)
         self.runs = list(event.runs)
         for run in self.runs:
             if before.get(run.id, run.state) != run.state:
                 self._tell(run)
         self._say_note()
         self.news.publish(event)
+
+    def _offer_to_resume(self, runs: Sequence[Run]) -> None:
+        orphans = [run for run in runs if launch.is_orphaned(run)]
+        if orphans:
+            names = ", ".join(f"{run.id} ({run.kind})" for run in orphans)
+            self.notify(f"Interrupted: run {names}. Activity (7) goes on with it.", severity="warning", markup=False)
 
     def _tell(self, run: Run) -> None:
         if run.state in FINISHED:
@@ -208,6 +219,16 @@ class Studio(App[None]):
         for action, key, enabled in available(screen):
             if action.palette and enabled:
                 yield SystemCommand(f"{action.label}  ({key})", action.help, _runner(self, screen, action.id))
+
+    @work(group="import")
+    async def import_folder(self, workspace: Path, folder: str) -> None:
+        """Import a folder of environments in a process of its own and tell how it went, whatever screen is open."""
+        try:
+            report = json.loads(await launch.finish(workspace, "import", folder, "--json"))
+        except UserError as error:
+            self.notify(str(error), title="✗ Not imported", severity="error", timeout=20, markup=False)
+            return
+        self.notify(f"Imported {report['environments']} environments with {report['tasks']} tasks.")
 
     def show_page(self, url: str | None) -> None:
         """Open a page of this machine in the browser, or say how to get to it where there is none."""

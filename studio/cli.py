@@ -16,7 +16,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Look": ("list", "show", "datasette", "diff"),
     "Run": ("tools", "call", "snapshot", "verify", "serve"),
     "Judge and pick": ("check", "diversity", "subset", "export"),
-    "This machine": ("doctor", "bench"),
+    "This machine": ("doctor", "config", "bench"),
 }
 """Every verb, by the section of `--help` it is shown in. Verb `x-y` is `x_y_command` in `studio/commands/x_y.py`
 (`import` lives in `import_.py`). Those modules import nothing heavy at the top, which keeps `--help` quick."""

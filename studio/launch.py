@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -61,6 +62,15 @@ def detach(workspace: Path, logs: Path, *arguments: str) -> Path:
     except OSError as error:
         raise UserError(f"awm-studio {arguments[0]} could not be started: {error.strerror}.") from error
     return log
+
+
+RESUMED_BY: Mapping[str, tuple[str, ...]] = {"synthesis": ("synth", "--resume", "--run")}
+"""The command that goes on with a run of each kind, to be followed by the run's number."""
+
+
+def is_orphaned(run: Run) -> bool:
+    """Whether a run says it is worked on and nobody does: its process was killed, or the machine went down."""
+    return run.state == "running" and not is_alive(run)
 
 
 def is_alive(run: Run) -> bool:

@@ -147,10 +147,7 @@ class ActivityScreen(Framed):
 
     def _list(self) -> None:
         current = self.grid.row.run.id if self.grid.row else None
-        rows = [
-            RunRow(run, self._progress.get(run.id), run.state == "running" and not launch.is_alive(run))
-            for run in self.studio.runs
-        ]
+        rows = [RunRow(run, self._progress.get(run.id), launch.is_orphaned(run)) for run in self.studio.runs]
         cursor = next((number for number, row in enumerate(rows) if row.run.id == current), 0)
         self.grid.show(rows, cursor=cursor)
 
@@ -180,6 +177,17 @@ class ActivityScreen(Framed):
         row = self.grid.row
         if row is not None and await self.studio.ask(launch.stop, row.run) is not None:
             self.notify(f"Run {row.run.id} was asked to stop.")
+
+    async def action_resume(self) -> None:
+        """Go on with an interrupted run."""
+        row, workspace = self.grid.row, self.studio.workspace
+        if row is None or workspace is None:
+            return
+        command = launch.RESUMED_BY.get(row.run.kind)
+        if command is None or row.state in ("running", "done"):
+            self.notify(f"Run {row.run.id} ({row.run.kind}, {row.state}) cannot be resumed.", severity="warning")
+        elif await self.studio.ask(launch.detach, workspace.path, workspace.logs, *command, str(row.run.id)):
+            self.notify(f"Run {row.run.id} goes on.")
 
     def copy_text(self) -> str:
         """The story of the current run."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from textual import work
@@ -10,7 +9,6 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
-from pipeline.errors import UserError
 from studio import launch
 from studio.actions import bindings
 from studio.bridge import News
@@ -74,12 +72,7 @@ class FirstStepsScreen(Framed):
         if folder is None:
             return
         self._say(f"Importing {folder} …")
-        try:
-            report = json.loads(await launch.finish(workspace.path, "import", folder, "--json"))
-        except UserError as error:
-            self._say(f"✗ {error}")
-            return
-        self.notify(f"Imported {report['environments']} environments with {report['tasks']} tasks.")
+        self.studio.import_folder(workspace.path, folder)
 
     async def action_model(self) -> None:
         """Go to the settings of the model."""
