@@ -259,6 +259,11 @@ class Action:
     word: str
 
     @property
+    def shared(self) -> bool:
+        """Whether it is about records that every domain may have."""
+        return self.place.file.startswith("_")
+
+    @property
     def created(self) -> Create | None:
         """The row it makes and gives back."""
         return next((effect for effect in self.does if isinstance(effect, Create)), None)
