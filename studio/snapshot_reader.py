@@ -21,6 +21,8 @@ PAGES_KEPT = 8
 """Pages of one table kept in memory."""
 LONGEST_S = 2.0
 """How long one statement may take."""
+STEPS = 100
+"""After how many steps of SQLite's machine the time is looked at; one step can compute a whole value."""
 LONGEST_VALUE = 1 << 26
 """The most bytes a value may have while it is worked out, so that a generated column cannot fill our memory."""
 CELL = 4_000
@@ -56,6 +58,7 @@ class Snapshot:
 
     def __init__(self, source: Path | bytes) -> None:
         """Open a file, or the bytes of one. Raises UserError where it is not a database."""
+        self._name = "The snapshot" if isinstance(source, bytes) else str(source)
         try:
             if isinstance(source, bytes):
                 self._connection = sqlite3.connect(":memory:", check_same_thread=False)
@@ -66,11 +69,10 @@ class Snapshot:
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
             self._connection.execute("PRAGMA trusted_schema=OFF")
             self._connection.execute("PRAGMA query_only=ON")
-            self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-            self.tables = tuple(self._read_tables())
         except sqlite3.Error as error:
-            where = "The snapshot" if isinstance(source, bytes) else str(source)
-            raise UserError(f"{where} cannot be read as a database: {error}.") from error
+            raise UserError(f"{self._name} cannot be opened: {error}.") from error
+        self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        self.tables = tuple(self._read_tables())
 
     def close(self) -> None:
         """Close the file."""
@@ -107,11 +109,11 @@ class Snapshot:
 
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         until = time.monotonic() + LONGEST_S
-        self._connection.set_progress_handler(lambda: time.monotonic() > until, 10_000)
+        self._connection.set_progress_handler(lambda: time.monotonic() > until, STEPS)
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            raise UserError(f"The snapshot cannot be read: {error}.") from error
+            raise UserError(f"{self._name} cannot be read: {error}.") from error
         finally:
             self._connection.set_progress_handler(None, 0)
 

@@ -48,19 +48,23 @@ def highlight(text: str, language: str) -> list[list[Piece]]:
     except ClassNotFound:
         return plain(text)
     lines: list[list[Piece]] = [[]]
-    for kind, value in lexer.get_tokens("\n".join(text.splitlines())):
+    for kind, value in lexer.get_tokens("\n".join(_clean(text))):
         tone, token = "", kind
         while token is not None and not tone:
             tone, token = tones.get(token, ""), token.parent
         first, *others = value.split("\n")
-        lines[-1].append((one_line(first.expandtabs(4)), tone))
-        lines.extend([(one_line(other.expandtabs(4)), tone)] for other in others)
+        lines[-1].append((first, tone))
+        lines.extend([(other, tone)] for other in others)
     return lines
 
 
 def plain(text: str) -> list[list[Piece]]:
     """The lines of a text without tones."""
-    return [[(one_line(line.expandtabs(4)), "")] for line in text.splitlines()]
+    return [[(line, "")] for line in _clean(text)]
+
+
+def _clean(text: str) -> list[str]:
+    return [one_line(line.expandtabs(4)) for line in text.splitlines()]
 
 
 class Source(Lines):
