@@ -110,6 +110,7 @@ def build(
         connection = sqlite3.connect(":memory:", isolation_level=None)
         try:
             connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+            connection.execute("PRAGMA temp_store = MEMORY")  # VACUUM needs room, and a worker may have no folder
             connection.execute(f"PRAGMA foreign_keys = {'ON' if strict else 'OFF'}")
             pin_sql_time(connection, clock)
             loader = _Loader(connection, excluded)

@@ -63,6 +63,30 @@ class InstanceConnection(sqlite3.Connection):
     marked = False
     """Whether something was done that the next call on this connection could see."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._opened: list[weakref.ref[Any]] = []
+
+    def cursor(self, *args: Any, **kwargs: Any) -> sqlite3.Cursor:
+        """As `sqlite3.Connection.cursor`."""
+        cursor = super().cursor(*args, **kwargs)
+        self._opened.append(weakref.ref(cursor))
+        return cursor
+
+    def blobopen(self, *args: Any, **kwargs: Any) -> sqlite3.Blob:
+        """As `sqlite3.Connection.blobopen`."""
+        blob = super().blobopen(*args, **kwargs)
+        self._opened.append(weakref.ref(blob))
+        return blob
+
+    def close_all(self) -> None:
+        """Close all cursors. Giving SQLite another database while a statement reads this one crashes the process."""
+        for reference in self._opened:
+            opened = reference()
+            if opened is not None:
+                opened.close()
+        self._opened.clear()
+
     def _marking(name: str) -> Callable[..., Any]:
         def method(self: InstanceConnection, *args: Any, **kwargs: Any) -> Any:
             self.marked = True
@@ -124,43 +148,37 @@ class Database:
         """The handle that opened the current transaction, or that used the connection last."""
         self._swapping = False
         self._schema = start.schema
-        self._loaded: bytes | None = start.snapshot
+        self._loaded = start.snapshot
         self._connect(start.snapshot)
 
     def load(self, state: Stored) -> None:
-        """Make `state` the one that the program's code sees."""
+        """Make `state` the one that the program's code sees.
+
+        It is put in even if it is there already: a call must not depend on which call was before it.
+        """
         snapshot = state.snapshot
-        if snapshot is self._loaded:
-            return
-        self._loaded = None
         if state.schema != self._schema:  # the statements that are kept prepared are for another schema
             self._reconnect(snapshot)
             self._schema = state.schema
         else:
-            try:
-                self._deserialize(snapshot)
-            except sqlite3.OperationalError:  # a statement that was never finished still reads the old state
-                self._reconnect(snapshot)
+            self._deserialize(snapshot)
         self._loaded = snapshot
 
     def state(self) -> Stored:
         """The current state; its snapshot is the very object that was loaded, if nothing has changed."""
         current = self.connection.serialize()
-        if self._loaded is None or current[_COOKIE] != self._loaded[_COOKIE]:
+        if current == self._loaded:
+            return Stored(self._loaded, self._schema)
+        if current[_COOKIE] != self._loaded[_COOKIE]:
             self._schema = schema_key(current)
-        if current != self._loaded:
-            self._loaded = current
-        return Stored(self._loaded, self._schema)
-
-    def discard(self) -> None:
-        """Forget the current state; the next `load` starts from what it is given."""
-        self._loaded = None
+        return Stored(current, self._schema)
 
     def finish(self) -> None:
         """End a call: take back what it left checked out, roll back what it left open, undo what it left behind."""
         for pool in self.pools:
             pool.take_back()
         connection = self.connection
+        connection.close_all()
         if connection.in_transaction:
             connection.rollback()
         if (

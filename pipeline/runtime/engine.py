@@ -120,14 +120,11 @@ class Engine:
             program.clock.at(call.tick)
             try:
                 answer = self._answer(call)
-            except BaseException:
+            finally:
                 database.finish()
-                database.discard()
-                raise
-            database.finish()
             if database.reads_history == known_to_read_history:
                 return self._number(State(database.state(), program.state.save())), answer
-            database.discard()  # it may have seen another instance's history: once more, on the new connection
+            # it may have seen another instance's history: once more, on the new connection
 
     def _answer(self, call: _Call) -> Answer:
         program = self.program

@@ -55,13 +55,20 @@ class ModuleState:
             if change is not None and (not carried or place.is_changed_by(change)):
                 findings.append(_finding(place.name, change, carried=carried))
         self.findings: tuple[Finding, ...] = tuple(findings)
-        self._held = self._start = self._pickle()
+        self._held = _pickled([place.value for place in self._places]) if self._places else None
 
     def save(self) -> bytes | None:
-        """The module's state now."""
-        current = self._pickle()
+        """The module's state now. What a call has put there that cannot be copied is forgotten again."""
+        if not self._places:
+            return None
+        current = _pickled([place.value for place in self._places])
+        if current is None:
+            for place, before in zip(self._places, _unpickled(self._held), strict=True):
+                if _pickled([place.value]) is None:
+                    place.put(before)
+            current = _pickled([place.value for place in self._places])
         if current != self._held:
-            self._held = self._start if current == self._start else current
+            self._held = current
         return self._held
 
     def restore(self, saved: bytes | None) -> None:
@@ -70,13 +77,9 @@ class ModuleState:
             cache.cache_clear()
         if saved is None or saved is self._held:
             return
-        values = pickle.loads(saved)  # noqa: S301 (made by _pickle in this process)
-        for place, value in zip(self._places, values, strict=True):
+        for place, value in zip(self._places, _unpickled(saved), strict=True):
             place.put(value)
         self._held = saved
-
-    def _pickle(self) -> bytes | None:
-        return _pickled([place.value for place in self._places]) if self._places else None
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,10 @@ def _pickled(values: list[Any]) -> bytes | None:
     except Exception:  # whatever an object's own reduction raises: it cannot be carried
         return None
     return buffer.getvalue()
+
+
+def _unpickled(saved: bytes | None) -> list[Any]:
+    return [] if saved is None else pickle.loads(saved)  # noqa: S301 (made by _pickled in this process)
 
 
 class _Pickler(pickle.Pickler):

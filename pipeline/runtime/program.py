@@ -117,7 +117,6 @@ def load(source: str, *, name: str, template: bytes, now: datetime | None, forei
         routes, findings = list_tools(app, tree)
     database.finish()
     start = database.state()
-    database.discard()  # a connection that made its tables itself writes other bytes than one that read them
     state = ModuleState(module, app.state._state, tree)
     return Program(
         name=name,
