@@ -76,7 +76,8 @@ def reply(step: str, prompt: str, before: int = 0) -> str:
         names = re.findall(r"^(Works \d+):", prompt, re.M)
         return json.dumps({"scores": [{"name": name, "score": 9, "reason": "all records"} for name in names]})
     if step == "tasks":
-        return json.dumps({"tasks": TASKS})
+        wanted = re.search(r"Write exactly (\d+) tasks", prompt)
+        return json.dumps({"tasks": TASKS[: int(wanted.group(1)) if wanted else len(TASKS)]})
     if step in ("schema", "sample", "spec"):
         return json.dumps({"schema": SCHEMA, "sample": SAMPLE, "spec": SPEC}[step])
     if step == "code":
@@ -93,9 +94,9 @@ def scenario(number: int) -> dict[str, str]:
 
 
 TASKS = [
-    *(f'Create an item named "New {n}" with a price of {n}.50.' for n in range(1, 6)),
-    *(f'Mark the item "Item {n}" as done.' for n in range(1, 5)),
     "Return the total price of all my items.",
+    *(f'Mark the item "Item {n}" as done.' for n in range(1, 5)),
+    *(f'Create an item named "New {n}" with a price of {n}.50.' for n in range(1, 6)),
 ]
 SCHEMA = {
     "tables": [

@@ -61,6 +61,7 @@ class _Line:
     wire: Wire
     slots: asyncio.Semaphore
     quiet_until: float = 0.0  # on the client's clock
+    closed: ModelFault | None = None  # why nobody need ask
 
 
 class Client:
@@ -129,6 +130,11 @@ class Client:
                 kept[key] = reply
         return [orjson.loads(kept[key].text) for key in keys]
 
+    def reopen(self) -> None:
+        """Ask servers again that refused everything: a person may have put right why."""
+        for line in self._lines.values():
+            line.closed = None
+
     async def close(self) -> None:
         """Close the connections to all servers; the kept replies stay open for their owner."""
         for line in self._lines.values():
@@ -157,6 +163,8 @@ class Client:
         key, limit = request.key(profile), request.max_tokens or profile.max_tokens
         most = profile.prices.usd(most_tokens(request), limit) if profile.prices else None
         async with line.slots, self.budget.reserve(most) as reservation:
+            if line.closed:
+                raise ModelFault(line.closed.kind, line.closed.message, line.closed.remedy)
             heard, began = Heard(), self._clock()
             watch.notify("asked", {"key": key, "model": profile.model, "most_usd": most})
             try:
@@ -206,7 +214,9 @@ class Client:
                 return await send()
             except ModelFault as fault:
                 wait = self._wait(fault, tries)
-                if fault.kind not in faults.PASSING or tries >= profile.retries or wait > LONGEST_RETRY_AFTER_S:
+                hopeless = fault.kind not in faults.PASSING or wait > LONGEST_RETRY_AFTER_S
+                if line.closed or hopeless or tries >= profile.retries:
+                    line.closed = fault if fault.kind in faults.CLOSING else line.closed
                     raise
                 tries += 1
                 watch.notify(

@@ -33,19 +33,8 @@ class FaultKind(StrEnum):
     disk_full = "disk_full"
 
 
-SHARED = frozenset(
-    {
-        FaultKind.no_key,
-        FaultKind.wrong_key,
-        FaultKind.unknown_model,
-        FaultKind.no_route,
-        FaultKind.html,
-        FaultKind.quota,
-        FaultKind.budget,
-        FaultKind.disk_full,
-    }
-)
-"""Kinds that every other request to the same server would meet too, so that waiting beats trying again."""
+CLOSING = frozenset({FaultKind.wrong_key, FaultKind.unknown_model, FaultKind.no_route, FaultKind.html, FaultKind.quota})
+"""Kinds that every other request of the same profile would meet too: it is not asked again until somebody says so."""
 
 PASSING = frozenset(
     {FaultKind.no_route, FaultKind.timeout, FaultKind.dropped, FaultKind.rate_limited, FaultKind.server_error}
@@ -65,11 +54,6 @@ class ModelFault(Exception):
         self.message = message
         self.remedy = remedy
         self.retry_after = retry_after  # seconds the server asked to wait
-
-    @property
-    def shared(self) -> bool:
-        """True where every other request to the same server would fail the same way."""
-        return self.kind in SHARED
 
 
 _OVERFLOW = re.compile(r"context.{0,20}(length|window|size)|maximum context|too many tokens|prompt is too long", re.I)

@@ -114,6 +114,25 @@ class Replies:
                     self._db.execute("ROLLBACK")
                 raise disk_fault(error, self.path) from error
 
+    def keep(self, content: str) -> str:
+        """Keep a text by itself; returns the digest to ask for it by. Raises ModelFault where the disk is full."""
+        body = content.encode()
+        sha = hashlib.sha256(body).digest()
+        with self._lock:
+            try:
+                self._db.execute("INSERT OR IGNORE INTO text VALUES (?, ?)", (sha, zlib.compress(body)))
+            except sqlite3.OperationalError as error:
+                raise disk_fault(error, self.path) from error
+        return sha.hex()
+
+    def text(self, digest: str) -> str:
+        """A text that was kept. Raises KeyError where there is none."""
+        with self._lock:
+            row = self._db.execute("SELECT body FROM text WHERE sha = ?", (bytes.fromhex(digest),)).fetchone()
+        if row is None:
+            raise KeyError(digest)
+        return zlib.decompress(row[0]).decode()
+
     def count(self) -> int:
         """How many exchanges are kept."""
         with self._lock:

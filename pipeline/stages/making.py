@@ -38,6 +38,8 @@ async def make(
 ) -> Outcome:
     """Ask for a step until an attempt is right, at most `allowed` times, counting the `earlier` attempts.
 
+    An earlier attempt number 0 is what to start from (a version that a person sent back), and does not count.
+
     `check` runs a step's check on a content. `tell` hears each new attempt, its reply, and whether it is right.
     `sample` tells this making of the step from others of the same. Raises ModelFault where no reply can be had; a
     reply that is empty, refused or cut counts as an attempt.
@@ -46,9 +48,9 @@ async def make(
     while True:
         if attempts and attempts[-1].content is not None and not open_faults(step, attempts[-1], attempts[:-1]):
             return Outcome(attempts[-1], True, tuple(attempts), tuple(replies))
-        if len(attempts) >= allowed:
+        if attempts and attempts[-1].number >= allowed:
             return Outcome(best(step, attempts), False, tuple(attempts), tuple(replies))
-        number = len(attempts) + 1
+        number = attempts[-1].number + 1 if attempts else 1
         try:
             reply = await ask(request_for(step, attempts, hint=hint, sample=sample + number))
         except ModelFault as fault:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.findings import Finding
@@ -32,10 +33,15 @@ def steps(environment: Environment) -> tuple[Step, ...]:
         "operations": signatures_text(environment),
         "now": f"{environment.now:%Y-%m-%d %H:%M:%S}",
     }
-    return tuple(_step(environment, number, mode, shared) for number in range(len(environment.tasks)) for mode in Mode)
+    built = _built_once(environment)
+    return tuple(
+        _step(environment, number, mode, shared, built) for number in range(len(environment.tasks)) for mode in Mode
+    )
 
 
-def _step(environment: Environment, number: int, mode: Mode, shared: dict[str, str]) -> Step:
+def _step(
+    environment: Environment, number: int, mode: Mode, shared: dict[str, str], built: Callable[[Host], bytes]
+) -> Step:
     return Step(
         stage="verification",
         part=Part.verifier,
@@ -43,7 +49,7 @@ def _step(environment: Environment, number: int, mode: Mode, shared: dict[str, s
         what="function",
         prompt=render(f"verifier_{mode}", task=environment.tasks[number], **shared),
         read=lambda text: read(text, mode),
-        check=lambda content, host: check(environment, Verifier(number, mode, content), host),
+        check=lambda content, host: check(environment, Verifier(number, mode, content), host, built(host)),
     )
 
 
@@ -60,6 +66,19 @@ def read(text: str, mode: Mode) -> str:
     return source + "\n"
 
 
-def check(environment: Environment, verifier: Verifier, host: Host) -> Sequence[Finding]:
+def check(environment: Environment, verifier: Verifier, host: Host, snapshot: bytes) -> Sequence[Finding]:
     """Run the verifier on the untouched database."""
-    return list(on_untouched(verifier, host, host.build(environment).snapshot, environment))
+    return list(on_untouched(verifier, host, snapshot, environment))
+
+
+def _built_once(environment: Environment) -> Callable[[Host], bytes]:
+    """The environment's snapshot, built when it is first wanted; the checks that want it run in several threads."""
+    lock, snapshots = threading.Lock(), []
+
+    def snapshot(host: Host) -> bytes:
+        with lock:
+            if not snapshots:
+                snapshots.append(host.build(environment).snapshot)
+            return snapshots[0]
+
+    return snapshot

@@ -304,7 +304,6 @@ async def test_a_wrong_key_is_refused_without_being_repeated(bench: Bench, monke
     assert fault.kind is FaultKind.wrong_key
     assert "SOME_KEY" in str(fault)
     assert "9876543210" not in str(fault)
-    assert fault.shared
 
 
 async def test_an_unknown_model_is_named(bench: Bench):
@@ -357,6 +356,16 @@ async def test_a_refusal_is_a_fault_with_what_was_said(bench: Bench, said: Say):
 async def test_an_empty_reply_is_a_fault(bench: Bench, said: Say):
     with Server([said]) as server:
         assert (await fault_of(bench.ask(server))).kind is FaultKind.empty
+
+
+async def test_a_server_that_refuses_everything_is_asked_again_only_when_it_is_reopened(bench: Bench):
+    answers = iter([PAGE])
+    with Server(lambda body: next(answers, Say("Hello."))) as server:
+        for _ in range(3):
+            assert (await fault_of(bench.ask(server))).kind is FaultKind.html
+        assert len(server.requests) == 1
+        bench.client.reopen()
+        assert (await bench.ask(server)).text == "Hello."
 
 
 # a server that knows less

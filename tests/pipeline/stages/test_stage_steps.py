@@ -120,7 +120,7 @@ def test_a_tool_that_fails_is_corrected_and_may_stay(small: Environment, host: H
 )  # fmt: skip
 def test_a_verifier_that_judges_badly_is_refused(small: Environment, host: Host, body: str, code: str):
     source = f"def verify_task_completion(initial_db_path, final_db_path, final_answer=None):\n{body}"
-    findings = verification.check(small, Verifier(0, Mode.code, source), host)
+    findings = verification.check(small, Verifier(0, Mode.code, source), host, host.build(small).snapshot)
     assert codes(findings) == [code]
 
 

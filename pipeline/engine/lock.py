@@ -1,0 +1,44 @@
+"""Who works on a run: a lock that the operating system takes back when its holder dies, however it dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.errors import UserError
+
+NAME = "engine.lock"
+
+
+@contextmanager
+def work_on(folder: Path, run: int) -> Generator[None]:
+    """Hold a run's lock. Raises UserError where another process holds it, and names that process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / NAME).open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(
+                f"Process {worker(folder) or '?'} is working on run {run} already: watch it with "
+                f"awm-studio run show {run}, or stop it with awm-studio run stop {run}."
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def worker(folder: Path) -> int | None:
+    """The process that works on a run, or None. The number is 0 where it has not been written yet."""
+    try:
+        with (folder / NAME).open("r+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return int(file.read() or 0)
+    except OSError:
+        pass
+    return None

@@ -1,0 +1,120 @@
+"""Stage 1 of a run: rounds of requests for new scenarios until there are enough, or nothing new comes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+
+from pipeline.engine.board import Row, State
+from pipeline.engine.flow import FINAL, earlier_attempts
+from pipeline.llm.faults import ModelFault
+from pipeline.llm.request import Reply
+from pipeline.model import normalise
+from pipeline.stages import scenario as stage
+from pipeline.stages.making import make
+from pipeline.stages.scenario import Refused, Scenario
+from pipeline.stages.step import Attempt, Step
+
+if TYPE_CHECKING:
+    from pipeline.engine.engine import Engine
+
+
+async def find_scenarios(engine: Engine) -> None:
+    """Ask for scenarios, round by round. Ends when there are enough, when ten rounds brought nothing, or on a fault."""
+    board = engine.board
+    while (missing := board.count - len(board.wanted)) > 0:
+        if board.dry_rounds >= stage.DRY_ROUNDS:
+            engine.set_stage(
+                None,
+                "scenario",
+                State.failed,
+                why=f"{stage.DRY_ROUNDS} rounds brought nothing new: {len(board.wanted)} of {board.count} scenarios "
+                "were found. Give other seeds with --seeds, or another model.",
+            )
+            return
+        await engine.ready(None)
+        engine.set_stage(None, "scenario", State.running)
+        try:
+            await play_round(engine, missing)
+        except ModelFault as fault:
+            state = State.failed if fault.kind in FINAL else State.waiting
+            engine.set_stage(None, "scenario", state, why=str(fault), fault=fault.kind)
+            return
+    engine.set_stage(None, "scenario", State.done)
+
+
+async def play_round(engine: Engine, missing: int) -> None:
+    """One round: several requests at once, each judged in its turn against all that came before it.
+
+    What is asked depends only on the rounds before, so a round that was interrupted asks the same again.
+    """
+    board = engine.board
+    number = next((n for n, each in board.rounds.items() if not each.ended), len(board.rounds) + 1)
+    if number not in board.rounds:
+        requests = stage.requests_in_round(missing)
+        engine.emit("round", {"number": number, "requests": requests, "room": missing})
+    before = [_scenario(row) for row in board.rows.values() if row.round < number]
+    batches = [asyncio.create_task(batch(engine, before, number, at)) for at in range(board.rounds[number].requests)]
+    try:
+        names, refused = await judge(engine, number, before, batches)
+    finally:
+        for each in batches:
+            each.cancel()
+    told = [{"name": each.name, "why": each.why} for each in refused]
+    engine.emit("round", {"number": number, "admitted": names, "refused": told})
+
+
+async def judge(
+    engine: Engine, number: int, before: list[Scenario], batches: list[asyncio.Task[list[Scenario]]]
+) -> tuple[list[str], list[Refused]]:
+    """Admit from each batch in turn; an admitted scenario is on its way before the next batch is looked at."""
+    board = engine.board
+    admitted, names, refused = list(before), [], []
+    for each in batches:
+        candidates = await each
+        accepted, not_taken = await stage.admit(
+            candidates,
+            engine.known,
+            admitted,
+            taken=engine.taken,
+            nearness=engine.nearness,
+            cap=stage.category_cap(board.count, len({known.category for known in engine.known})),
+            room=board.rounds[number].room - len(names),
+        )
+        refused += not_taken
+        for candidate in accepted:
+            admitted.append(candidate)
+            names.append(normalise(candidate.name))
+            engine.admit(candidate, number)
+    return names, refused
+
+
+async def batch(engine: Engine, before: list[Scenario], number: int, at: int) -> list[Scenario]:
+    """The scenarios of one request of a round, scored; none where none came in the form that was asked for."""
+    slot, sample = f"{number}.{at}", 1000 * number + 10 * at  # apart even where two rounds show the same examples
+    rng = random.Random(f"{engine.config.seed}/{slot}")  # noqa: S311 - it chooses examples
+    content = await _made(engine, stage.invent_step(engine.known, before, slot, rng), sample)
+    if content is None:
+        return []
+    candidates = stage.candidates_in(content)
+    scores = await _made(engine, stage.score_step(candidates, f"{slot} scores"), sample)
+    return [] if scores is None else stage.scored(candidates, scores)
+
+
+async def _made(engine: Engine, step: Step, sample: int) -> str | None:
+    async def ask(request) -> Reply:
+        return await engine.ask(request, step, None)
+
+    def tell(attempt: Attempt, reply: Reply | None, right: bool) -> None:
+        engine.record(None, step, attempt, right=right)
+
+    earlier = await earlier_attempts(engine, None, step, engine.board.source.step(step.name))
+    outcome = await make(
+        step, ask, engine.check, earlier=earlier, allowed=engine.config.attempts, sample=sample, tell=tell
+    )
+    return outcome.attempt.content if outcome.attempt else None
+
+
+def _scenario(row: Row) -> Scenario:
+    return Scenario(row.title, row.category, row.description, row.score)
