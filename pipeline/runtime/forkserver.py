@@ -25,7 +25,7 @@ PARENT_CHECK_S = 2.0
 
 
 def serve(control_handle: int, folder: str) -> None:
-    """Serve requests until the other side goes away. `folder` is where workers get their private folders."""
+    """Serve requests until the other side goes away. `folder` is where workers have their private folders."""
     from pipeline.runtime import worker
 
     parent = os.getppid()
@@ -69,9 +69,9 @@ def _fork(connection: int, folder: Path, request: dict[str, Any]) -> int:
         # Keeps the standard streams (all of them /dev/null) and the connection; the control socket goes.
         os.closerange(3, connection)
         os.closerange(connection + 1, os.sysconf("SC_OPEN_MAX"))
-        own = folder / str(os.getpid())
-        own.mkdir(mode=0o700)
-        worker.run(connection, own, Limits(**request["limits"]), keep_writable=request["keep_writable"], parent=parent)
+        worker.run(
+            connection, folder, Limits(**request["limits"]), keep_writable=request["keep_writable"], parent=parent
+        )
     finally:
         os._exit(1)  # never back into the server's loop, whatever happened
 

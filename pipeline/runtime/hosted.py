@@ -167,7 +167,9 @@ class HostedProgram:
             self._release(self._generation, freed)
 
     def _thread(self) -> ThreadPoolExecutor:
-        """One thread, since a worker does one thing at a time."""
+        """One thread, since a worker does one thing at a time. Raises UserError where the program is closed."""
+        if self._closed:
+            raise UserError(f"{self.name} is closed.")
         if self._caller is None:
             self._caller = ThreadPoolExecutor(1, thread_name_prefix=f"awm-{self.name}")
         return self._caller

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,9 @@ class Launcher:
         except OSError as error:
             ours.close()
             raise UserError(f"No worker process can be started: {error.strerror or error}.") from error
+        except BaseException:
+            ours.close()
+            raise
         ours.setblocking(False)
         worker = Worker(Channel(ours, limit=self._limits.reply_mb << 20), pid, lambda: self._bury(server, pid))
         worker.greet(time.monotonic() + self._limits.load_timeout_s)
@@ -188,7 +191,7 @@ class _Server:
 class Worker:
     """One locked-down process. Not safe to use from several threads at once."""
 
-    def __init__(self, channel: Channel, pid: int, bury: Any) -> None:
+    def __init__(self, channel: Channel, pid: int, bury: Callable[[], int | None]) -> None:
         self.pid = pid
         self.layers: Mapping[str, Layer] = {}
         self._channel = channel
@@ -257,7 +260,7 @@ class Worker:
             case TimedOut():
                 return WorkerLost("timeout", f"{what} did not end within {timeout_s:g} s; its process was killed")
             case Garbled():
-                return WorkerLost("crash", f"{what} wrote on the host's connection ({error}); its process was killed")
+                return WorkerLost("crash", f"{what} did not keep to the protocol ({error}); its process was killed")
             case _:
                 return WorkerLost("crash", f"{what} ended its process{_how(status)}")
 

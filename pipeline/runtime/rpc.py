@@ -81,10 +81,6 @@ class Channel:
         """Whether nothing has arrived that was not asked for."""
         return not self._received and not _ready(self._handle, select.POLLIN, 0)
 
-    def fileno(self) -> int:
-        """The descriptor of this end."""
-        return self._handle
-
     def send(self, message: Message, *, deadline: float | None = None) -> None:
         """Send a message by `deadline` (of `time.monotonic`; None: however long it takes).
 

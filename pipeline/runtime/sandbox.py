@@ -77,20 +77,24 @@ class Layer:
     detail: str = ""
 
 
-def lock_down(folder: Path, limits: Limits, *, keep_writable: bool = False, serving: bool = False) -> dict[str, Layer]:
+def lock_down(shared: Path, limits: Limits, *, keep_writable: bool = False, serving: bool = False) -> dict[str, Layer]:
     """Lock this process down; it cannot be undone. Returns what holds, by layer (`LAYERS`).
 
-    `folder` is an existing folder. Where namespaces work, a file system of `limits.file_mb` in memory is mounted over
-    it that only this process sees; elsewhere it stays what it is, and is writable only with `keep_writable`, since
-    nothing there limits how much is written. The process must have one thread. Its children could not be more free
-    than it is, but it cannot have any. With `serving` it may accept connections on sockets it already has.
+    Afterwards its private folder is its working directory and its home. Where namespaces work, that is `shared` (an
+    existing folder), with a file system of `limits.file_mb` in memory mounted over it that only this process sees.
+    Elsewhere it is a folder of its own in `shared`, and writable only with `keep_writable`, since nothing there limits
+    how much is written. The process must have one thread. With `serving` it may accept connections on sockets it
+    already has.
     """
     layers = {"rlimits": _attempt(_limit_resources, limits)}
-    layers["namespaces"] = _attempt(_enter_namespaces, folder, limits)
+    layers["namespaces"] = _attempt(_enter_namespaces, shared, limits)
+    own = shared if layers["namespaces"].active else shared / str(os.getpid())
+    own.mkdir(mode=0o700, exist_ok=True)
+    os.chdir(own)
+    os.environ.update(HOME=str(own), TMPDIR=str(own))
     _give_up_privileges()
-    writable = (folder,) if keep_writable or layers["namespaces"].active else ()
+    writable = (own,) if keep_writable or layers["namespaces"].active else ()
     layers["landlock"] = _attempt(_restrict_files, writable)
-    os.chdir(folder)
     _die_with_parent()
     layers["seccomp"] = _attempt(_restrict_calls, seccomp.SERVING if serving else ())
     return layers

@@ -45,7 +45,7 @@ def read_build(message: Message) -> Build:
         fields["foreign_keys"] = tuple(fields["foreign_keys"])
         fields["missing_tables"] = tuple(fields["missing_tables"])
         fields["dependents"] = {table: tuple(names) for table, names in fields["dependents"].items()}
-        return Build(snapshot=message.attachments[0], **fields)
+        return Build(snapshot=read_snapshot(message), **fields)
 
 
 def read_findings(message: Message) -> tuple[Finding, ...]:
@@ -96,6 +96,8 @@ def read_state(message: Message) -> int:
 def read_snapshot(message: Message) -> bytes:
     """A snapshot."""
     with _agreed_form():
+        if "too_large" in message.header:
+            raise Garbled(f"a database of {_whole(message.header['too_large']) / 1e6:.0f} MB, more than is taken")
         return message.attachments[0]
 
 

@@ -42,7 +42,7 @@ PRELOADED = (
 """What generated code imports: once, in the fork server, rather than in every worker. So are the modules that Python
 itself imports late (dates, host names), which a locked-down process might not reach."""
 
-Reply = tuple[dict[str, Any], Sequence[bytes]]
+Answer = tuple[dict[str, Any], Sequence[bytes]]
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 OUT_OF_MEMORY = 3
@@ -57,19 +57,18 @@ def preload() -> None:
             importlib.import_module(name)
 
 
-def run(connection: int, folder: Path, limits: Limits, *, keep_writable: bool, parent: int) -> None:
-    """Lock this process down and answer requests until the host goes away. Does not return."""
+def run(connection: int, shared: Path, limits: Limits, *, keep_writable: bool, parent: int) -> None:
+    """Lock this process down (see `lock_down`) and answer requests until the host goes away. Does not return."""
     channel = Channel(socket.socket(fileno=connection), limit=limits.reply_mb << 20)
-    os.environ.update(HOME=str(folder), TMPDIR=str(folder))
     try:
-        layers = lock_down(folder, limits, keep_writable=keep_writable)
+        layers = lock_down(shared, limits, keep_writable=keep_writable)
     except Exception as error:  # our own fault, or a kernel's that nobody has met yet: let it be known
         channel.send(Message({"failed": f"{type(error).__name__}: {error}"}))
         os._exit(1)
     if os.getppid() != parent:  # it died before the kernel was told to kill us with it
         os._exit(0)
     channel.send(Message({"layers": {name: asdict(layer) for name, layer in layers.items()}}))
-    service = Service(folder, limits)
+    service = Service(Path.cwd(), limits)
     request = Message({})
     try:
         while True:
@@ -93,7 +92,7 @@ class Service:
         self._limits = limits
         self._engine: Engine | None = None
 
-    def answer(self, request: Message) -> Reply:
+    def answer(self, request: Message) -> Answer:
         """The reply to a request, by its `op`. What a request is and gives is said at the methods."""
         if self._engine is not None:
             self._engine.drop(request.header.get("drop", ()))
@@ -103,11 +102,11 @@ class Service:
             return {**header, "too_large": size}, ()
         return header, attachments
 
-    def _probe(self, header: dict[str, Any]) -> Reply:
+    def _probe(self, header: dict[str, Any]) -> Answer:
         """What the sandbox prevents here, by layer."""
         return {"refused": probe.attempts(self._limits)}, ()
 
-    def _build(self, header: dict[str, Any], tables: bytes) -> Reply:
+    def _build(self, header: dict[str, Any], tables: bytes) -> Answer:
         """A database from JSON of `schema` and `sample`; its snapshot is the attachment."""
         given = json.loads(tables)
         schema = [TableSchema(t["name"], t["ddl"], tuple(t["indexes"])) for t in given["schema"]]
@@ -116,7 +115,7 @@ class Service:
         snapshot = made.pop("snapshot")
         return {"build": made}, (snapshot,)
 
-    def _load(self, header: dict[str, Any], source: bytes, template: bytes) -> Reply:
+    def _load(self, header: dict[str, Any], source: bytes, template: bytes) -> Answer:
         """Load the program this worker is for; the attachment is its first state."""
         text = source.decode("utf-8", "surrogatepass")
         try:
@@ -132,7 +131,7 @@ class Service:
         }
         return known, (program.template,)
 
-    def _call(self, header: dict[str, Any], arguments: bytes) -> Reply:
+    def _call(self, header: dict[str, Any], arguments: bytes) -> Answer:
         """Call a tool in a state; the attachments are the body's JSON and the text shown to agents."""
         engine = self._loaded
         state, reply = engine.call(
@@ -143,19 +142,19 @@ class Service:
         size = len(engine.get(state))
         return {"state": state, "size": size, "status": reply["status"], "error": reply["error"]}, (body, text)
 
-    def _put(self, header: dict[str, Any], snapshot: bytes) -> Reply:
+    def _put(self, header: dict[str, Any], snapshot: bytes) -> Answer:
         """Keep a snapshot as a state."""
         return {"state": self._loaded.put(snapshot)}, ()
 
-    def _get(self, header: dict[str, Any]) -> Reply:
+    def _get(self, header: dict[str, Any]) -> Answer:
         """The snapshot of a state."""
         return {}, (self._loaded.get(header["state"]),)
 
-    def _stats(self, header: dict[str, Any]) -> Reply:
+    def _stats(self, header: dict[str, Any]) -> Answer:
         """What the engine counts."""
         return {"stats": self._loaded.stats()}, ()
 
-    def _verify(self, header: dict[str, Any], code: bytes, initial: bytes, final: bytes, answer: bytes) -> Reply:
+    def _verify(self, header: dict[str, Any], code: bytes, initial: bytes, final: bytes, answer: bytes) -> Answer:
         """One verdict; the evidence is the attachment."""
         task = verifier_worker.Task(
             code=code.decode("utf-8", "surrogatepass"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline.model import Environment, TableRows, TableSchema
 
 NOTEBOOK = """
@@ -66,3 +68,8 @@ FIRST_NOTE = TableRows("notes", ("INSERT INTO notes VALUES (1, 'first', datetime
 def notebook(code: str = NOTEBOOK, name: str = "notebook") -> Environment:
     """An environment with one table of notes."""
     return Environment(name, title=name.title(), schema=(NOTES,), sample=(FIRST_NOTE,), code=code)
+
+
+def with_rows(*inserts: str) -> Environment:
+    """The notebook with other rows."""
+    return replace(notebook(), sample=(TableRows("notes", inserts),))

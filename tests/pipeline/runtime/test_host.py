@@ -22,7 +22,7 @@ import pytest
 from pipeline.errors import UserError
 from pipeline.runtime.host import Host, HostedProgram, Instance, LoadFailed, Reply
 from pipeline.runtime.limits import Limits
-from tests.pipeline.runtime.small_programs import NOTEBOOK, notebook
+from tests.pipeline.runtime.small_programs import NOTEBOOK, notebook, with_rows
 
 LIMITS = Limits(call_timeout_s=1.0, load_timeout_s=20.0, grace_s=0.5, memory_mb=256, reply_mb=2)
 DIE = {"code": "import os; os._exit(7)"}
@@ -378,15 +378,16 @@ def test_code_that_hangs_while_it_loads_is_stopped() -> None:
 
 
 def test_a_database_that_ends_or_hangs_its_process_is_a_finding() -> None:
-    endless = (
-        "INSERT INTO notes WITH RECURSIVE r(x) AS (SELECT 9 UNION ALL SELECT x + 1 FROM r) SELECT x, 'n', 1 FROM r"
-    )
-    env = notebook()
-    env = type(env)(env.name, schema=env.schema, sample=(type(env.sample[0])("notes", (endless,)),), code=env.code)
+    rows = "WITH RECURSIVE r(x) AS (SELECT 9 UNION ALL SELECT x + 1 FROM r) SELECT x, 'n', 1 FROM r"
     with Host(limits=Limits(load_timeout_s=1.0)) as host, pytest.raises(LoadFailed) as failure:
-        host.build(env)
+        host.build(with_rows(f"INSERT INTO notes {rows}"))
     assert failure.value.finding.code in ("load_timeout", "load_crash")
     assert failure.value.finding.where == "database"
+
+
+def test_a_database_that_is_too_large_is_a_finding() -> None:
+    with Host(limits=Limits(reply_mb=1)) as host, pytest.raises(LoadFailed, match="a database of 2 MB"):
+        host.build(with_rows("INSERT INTO notes VALUES (9, hex(zeroblob(1 << 20)), 1)"))
 
 
 def test_a_program_without_code_still_has_its_database(host: Host) -> None:
@@ -425,12 +426,14 @@ def test_an_interpreter_that_is_not_there_is_named() -> None:
 # The end
 
 
-def test_a_closed_program_cannot_be_called(host: Host) -> None:
+async def test_a_closed_program_cannot_be_called(host: Host) -> None:
     with host.program(notebook()) as program:
         instance = program.instance()
         pid = program.stats()["pid"]
     with pytest.raises(UserError, match="closed"):
         instance.call("list_notes")
+    with pytest.raises(UserError, match="closed"):
+        await instance.acall("list_notes")
     assert not Path(f"/proc/{pid}").exists()
 
 

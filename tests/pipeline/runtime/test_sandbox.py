@@ -20,7 +20,7 @@ from pipeline.runtime import seccomp
 from pipeline.runtime.host import Host, HostedProgram
 from pipeline.runtime.limits import Limits
 from pipeline.runtime.sandbox import LAYERS
-from tests.pipeline.runtime.small_programs import notebook
+from tests.pipeline.runtime.small_programs import notebook, with_rows
 
 LIMITS = Limits(call_timeout_s=1.0, verify_timeout_s=1.0, grace_s=0.5, memory_mb=256, file_mb=4)
 LONGEST_S = LIMITS.call_timeout_s + LIMITS.grace_s + 3.0
@@ -405,6 +405,8 @@ def test_a_machine_without_a_layer_works_with_the_others_and_says_so(
             assert instance.call("list_notes").body == ["first", "mine"]
             writing = instance.call("run", {"code": "open('made', 'w')"})
             assert writing.ok == (layer != "namespaces"), "without a folder of limited size nothing can be written"
+            large = host.build(with_rows("INSERT INTO notes VALUES (9, hex(zeroblob(4 << 20)), 1)"))
+            assert len(large.snapshot) > 8 << 20, "SQLite needs no files of its own"
             verdict = host.verify(Verifier(0, Mode.code, over_files), program.template, instance.snapshot())
         assert verdict.verdict == "complete", verdict.error
 
