@@ -114,7 +114,7 @@ def judge(task: Task, folder: Path) -> dict[str, Any]:
         snapshots = {INITIAL: _readable(task.initial, INITIAL), FINAL: _readable(task.final, FINAL)}
         clock = Clock(task.now)
         _check_databases(snapshots, clock, task.timeout_s)
-        function_of = _compile(task.code)
+        compiled = _compile(task.code)
         paths = {str(folder / f"{label}.db"): label for label in snapshots}
         in_memory = not needs_files(task.code)
         if not in_memory:
@@ -123,7 +123,7 @@ def judge(task: Task, folder: Path) -> dict[str, Any]:
             landlock.forbid_writing()
         deadline = time.monotonic() + task.timeout_s
         databases = Databases(paths, snapshots if in_memory else {}, clock, deadline=deadline)
-        result = _run(task, function_of, databases, clock, list(paths))
+        result = _run(task, compiled, databases, clock, list(paths))
         verdict, evidence = _verdict(task.mode, result)
         if failed := next((s for s in databases.statements if not s["ok"]), None):
             error = f"A statement failed on the {failed['db']} database and the verifier went on: {_shown(failed)}"
