@@ -212,6 +212,7 @@ class Database:
             ":memory:", check_same_thread=False, cached_statements=_STATEMENT_CACHE, factory=InstanceConnection
         )
         pin_sql_time(connection, self.clock)
+        connection.execute("PRAGMA temp_store = MEMORY")  # for large sorts; a worker may have no folder to write in
         if self.foreign_keys:
             connection.execute("PRAGMA foreign_keys = ON")
         connection.set_authorizer(self._authorize)

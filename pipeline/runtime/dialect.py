@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import warnings
 
 _STRING_START = re.compile(r"(?i)(?<![\w])([rbuft]{0,2})('''|\"\"\"|'|\")")
 _NAME = re.compile(r"\w+")
@@ -23,7 +24,9 @@ def needs_newer_python(source: str) -> str | None:
     if sys.version_info >= (3, 12):
         return None
     try:
-        ast.parse(_Rewriter(source).rewritten())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes in the strings
+            ast.parse(_Rewriter(source).rewritten())
     except (SyntaxError, ValueError, RecursionError):
         return None
     return "3.12"

@@ -247,10 +247,10 @@ def _changes_of(node: ast.AST, objects: dict[str, str], self_changing: set[str])
     elif isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
         yield from change(node.value, inside=True)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in _CHANGING_METHODS:
-            yield from change(node.func.value, inside=isinstance(node.func.value, ast.Attribute | ast.Subscript))
-        elif isinstance(node.func.value, ast.Name) and objects.get(node.func.value.id) in self_changing:
+        if isinstance(node.func.value, ast.Name) and objects.get(node.func.value.id) in self_changing:
             yield from change(node.func.value, inside=True)
+        elif node.func.attr in _CHANGING_METHODS:
+            yield from change(node.func.value, inside=isinstance(node.func.value, ast.Attribute | ast.Subscript))
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next" and node.args:
         yield from change(node.args[0])
 

@@ -77,20 +77,35 @@ def clock_modules(clock: Clock) -> dict[str, types.ModuleType]:
     }
 
 
+class _StandsFor(type):
+    """The class of pinned classes: each is equal to the real class it stands for, and means it in isinstance.
+
+    So SQLAlchemy's and pydantic's tables of types, which have the real classes, take the pinned ones. Subclasses that
+    a program makes stand for themselves.
+    """
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        real = cls.__dict__.get("_real")
+        return isinstance(instance, real) if real else super().__instancecheck__(instance)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        real = cls.__dict__.get("_real")
+        return issubclass(subclass, real) if real else super().__subclasscheck__(subclass)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or (other is not None and other is cls.__dict__.get("_real"))
+
+    def __hash__(cls) -> int:
+        return hash(cls.__dict__["_real"]) if "_real" in cls.__dict__ else super().__hash__()
+
+
 def _datetime_module(clock: Clock) -> types.ModuleType:
-    class RealInstances(type):
-        """Makes isinstance and issubclass with a pinned class mean the real class it stands for."""
+    class PinnedDateTime(datetime.datetime, metaclass=_StandsFor):
+        _real = datetime.datetime
 
-        def __instancecheck__(cls, instance: object) -> bool:
-            return isinstance(instance, cls.__mro__[1])
-
-        def __subclasscheck__(cls, subclass: type) -> bool:
-            return issubclass(subclass, cls.__mro__[1])
-
-    class PinnedDateTime(datetime.datetime, metaclass=RealInstances):
-        # Constructors give instances of the real class, so that everything downstream sees nothing unusual.
+        # Gives instances of the real class, so that everything downstream sees nothing unusual.
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            return datetime.datetime(*args, **kwargs)
+            return datetime.datetime.__new__(cls.__dict__.get("_real", cls), *args, **kwargs)
 
         @classmethod
         def now(cls, tz: datetime.tzinfo | None = None) -> Any:
@@ -108,9 +123,11 @@ def _datetime_module(clock: Clock) -> types.ModuleType:
         def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> core_schema.CoreSchema:
             return handler(datetime.datetime)
 
-    class PinnedDate(datetime.date, metaclass=RealInstances):
+    class PinnedDate(datetime.date, metaclass=_StandsFor):
+        _real = datetime.date
+
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            return datetime.date(*args, **kwargs)
+            return datetime.date.__new__(cls.__dict__.get("_real", cls), *args, **kwargs)
 
         @classmethod
         def today(cls) -> Any:
@@ -210,10 +227,16 @@ def _os_module(clock: Clock) -> types.ModuleType:
 
 
 def server_modules() -> dict[str, types.ModuleType]:
-    """`uvicorn` and `hypercorn.asyncio` whose servers do not start: the program is called in process."""
-    not_started = types.SimpleNamespace
-    server = type("Server", (), {"__init__": lambda self, config: None, "run": lambda self, *a, **k: None})
-    return {"uvicorn": replacement("uvicorn", run=lambda *a, **k: None, Server=server, Config=not_started)}
+    """`uvicorn` whose servers do not start: the program is called in process."""
+
+    class Server:
+        def __init__(self, *_: Any, **__: Any) -> None:
+            pass
+
+        def run(self, *_: Any, **__: Any) -> None:
+            pass
+
+    return {"uvicorn": replacement("uvicorn", run=lambda *_, **__: None, Server=Server, Config=Server)}
 
 
 def database_modules(
