@@ -171,6 +171,7 @@ def concept_names(texts: Sequence[str], labels: Sequence[int], words: int = 3) -
 
 
 def _telling_words(text: str) -> Iterator[str]:
-    for word in _WORD.findall(text.lower()):
-        if word not in _STOP:
+    """The words of a text that may name a concept: no names of people and places, so none with a capital."""
+    for word in _WORD.findall(text):
+        if word not in _STOP and not word[0].isupper():
             yield word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word

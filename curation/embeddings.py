@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import importlib.util
 import json
@@ -13,12 +14,16 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from curation.ngrams import unit
 from pipeline.errors import UserError
+
+if TYPE_CHECKING:
+    from pipeline.llm.profiles import Profile
+    from pipeline.settings import Settings
 
 BUNDLED = "all-MiniLM-L6-v2"
 """The default model: sentence-transformers/all-MiniLM-L6-v2, from a package that carries its weights."""
@@ -34,23 +39,42 @@ class Model:
     """Where embeddings come from.
 
     `name` is the bundled model, a folder, or a Hugging Face name (downloaded when first used, where the network
-    allows); with `base_url` it is a model of an OpenAI-compatible endpoint, whose key is read from `OPENAI_API_KEY`.
+    allows); with a `profile` it is a model of an OpenAI-compatible endpoint.
     """
 
     name: str = BUNDLED
-    base_url: str | None = None
+    profile: Profile | None = None
 
     @property
     def identity(self) -> str:
         """What the cache knows it by."""
-        return f"{self.base_url or ''}#{self.name}"
+        return f"{self.profile.base_url}#{self.profile.model}" if self.profile else f"#{self.name}"
+
+
+def choose_model(settings: Settings, name: str | None, base_url: str | None = None) -> Model:
+    """The model a person means: a profile of the settings, a model at an endpoint, or a local one.
+
+    Without a name it is the settings' profile for embeddings (`stages.embedding`), else the bundled model. Raises
+    UserError for an endpoint without a model's name.
+    """
+    name = name or settings.stages.get("embedding")
+    if base_url and not name:
+        raise UserError("Name the model that the endpoint has: --model NAME.")
+    if name in settings.profiles or base_url:
+        from pipeline.llm.profiles import choose
+
+        return Model(str(name), choose(settings.profiles, None, model=name, base_url=base_url))
+    return Model(name or BUNDLED)
 
 
 DEFAULT_MODEL = Model()
 
 
 class VectorCache:
-    """Vectors by the hash of what they were made from, in one SQLite file. Several processes may share it."""
+    """Vectors by the hash of what they were made from, in one SQLite file that several processes may share.
+
+    A context manager.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,6 +103,12 @@ class VectorCache:
         """Let go of the file."""
         self._database.close()
 
+    def __enter__(self) -> VectorCache:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 def embed(
     texts: Sequence[str],
@@ -100,9 +130,9 @@ def embed(
     batches = [by_length[start : start + BATCH] for start in range(0, len(by_length), BATCH)]
     if batches:
         requests = [[todo[key] for key in batch] for batch in batches]
-        answers = _ask_endpoint(model, requests) if model.base_url else _ask_process(model, requests, threads)
+        ask = _ask_endpoint(model.profile, requests) if model.profile else _ask_process(model.name, requests, threads)
         done = 0
-        for batch, matrix in zip(batches, answers, strict=True):
+        for batch, matrix in zip(batches, ask, strict=True):
             fresh = dict(zip(batch, unit(matrix), strict=True))
             cache.put(fresh.items())
             known.update(fresh)
@@ -114,15 +144,15 @@ def embed(
     return np.stack([known[key] for key in keys]) if keys else np.zeros((0, 0), dtype=np.float32)
 
 
-def _ask_process(model: Model, batches: list[list[str]], threads: int | None) -> Iterator[np.ndarray]:
-    job = {"do": "embed", "model": _location(model.name), "threads": threads}
+def _ask_process(name: str, batches: list[list[str]], threads: int | None) -> Iterator[np.ndarray]:
+    job = {"do": "embed", "model": _location(name), "threads": threads}
     with model_process(job) as process:
         for batch in batches:
             process.send(json.dumps(batch).encode() + b"\n")
             try:
                 yield process.receive()
             except ModelFailed as error:
-                raise UserError(f"The embedding model {model.name} cannot be used: {error}") from error
+                raise UserError(f"The embedding model {name} cannot be used: {error}") from error
 
 
 def _location(name: str) -> str:
@@ -135,24 +165,22 @@ def _location(name: str) -> str:
     return str(Path(package.origin).parent / "model")
 
 
-def _ask_endpoint(model: Model, batches: list[list[str]]) -> Iterator[np.ndarray]:
-    import httpx
+def _ask_endpoint(profile: Profile, batches: list[list[str]]) -> Iterator[np.ndarray]:
+    from pipeline.llm.client import Client
+    from pipeline.llm.faults import ModelFault
+    from pipeline.llm.replies import Replies
 
-    key = os.environ.get("OPENAI_API_KEY")
-    url = f"{str(model.base_url).rstrip('/')}/embeddings"
-    with httpx.Client(headers={"Authorization": f"Bearer {key}"} if key else {}, timeout=120) as client:
-        for batch in batches:
-            try:
-                answer = client.post(url, json={"model": model.name, "input": batch}).raise_for_status().json()
-                rows = sorted(answer["data"], key=lambda row: row["index"])
-                matrix = np.array([row["embedding"] for row in rows], dtype=np.float32)
-            except httpx.HTTPError as error:
-                raise UserError(f"The embedding endpoint {url} did not answer: {error}") from error
-            except (KeyError, TypeError, ValueError) as error:
-                raise UserError(f"The embedding endpoint {url} answered with something else: {error!r}") from error
-            if matrix.shape[:1] != (len(batch),) or matrix.ndim != 2:
-                raise UserError(f"The embedding endpoint {url} sent {len(matrix)} vectors for {len(batch)} texts.")
-            yield matrix
+    client = Client(Replies(Path(":memory:")))  # vectors are kept by the cache, in a tenth of the room
+    with asyncio.Runner() as runner:
+        try:
+            for batch in batches:
+                yield np.array(runner.run(client.embed(batch, profile)), dtype=np.float32)
+        except ModelFault as fault:
+            raise UserError(f"The texts cannot be embedded: {fault}") from fault
+        except ValueError as error:
+            raise UserError(f"{profile.model} gave vectors of different lengths: it cannot be used here.") from error
+        finally:
+            runner.run(client.close())
 
 
 class ModelFailed(Exception):

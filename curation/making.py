@@ -8,7 +8,7 @@ from dataclasses import replace as changed_to
 from typing import TYPE_CHECKING
 
 from curation.cards import describe, measure
-from curation.embeddings import Model, Progress
+from curation.embeddings import Progress, choose_model
 from curation.picking import Candidate, band, candidates, pick
 from curation.selection import Method
 from curation.subset import TRAIN, Pick, Recipe, Subset, current_contents
@@ -36,9 +36,8 @@ def make_subset(
     catalog = workspace.catalog
     if not replace and recipe.name in {stored.name for stored in catalog.subsets()}:
         raise UserError(f"There is a subset {recipe.name!r} already: choose another name, or replace it (--replace).")
-    found = survey(
-        workspace, recipe.cover, Model(recipe.model), where=recipe.where, threshold=recipe.threshold, progress=progress
-    )
+    model = choose_model(workspace.settings, recipe.model)
+    found = survey(workspace, recipe.cover, model, where=recipe.where, threshold=recipe.threshold, progress=progress)
     measured = found.measured()
     concepts = [measured.names[label] for label in measured.labels]
     chosen_from, left_out = candidates(catalog, found.items, concepts, rates)

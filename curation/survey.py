@@ -66,8 +66,8 @@ def survey(
     keep = parse(where)
     names = [row.name for row in workspace.catalog.summaries() if keep(row)]
     items, lacking = read_items(workspace.catalog, view, names)
-    cache = vector_cache(workspace.path)
-    vectors = represent([item.text for item in items], model, cache=cache, threads=threads, progress=progress)
+    with vector_cache(workspace.path) as cache:
+        vectors = represent([item.text for item in items], model, cache=cache, threads=threads, progress=progress)
     tree = grow(vectors)
     agreed, calibration = agreed_threshold(workspace.path, items, tree)
     return Survey(
@@ -91,6 +91,6 @@ def compare_with(
     """
     others, _ = read_elsewhere(other, mine.view)
     texts = [item.text for item in (*mine.items, *others)]
-    cache = vector_cache(workspace.path)
-    vectors = represent(texts, mine.model, cache=cache, threads=threads, progress=progress)
+    with vector_cache(workspace.path) as cache:
+        vectors = represent(texts, mine.model, cache=cache, threads=threads, progress=progress)
     return compare(mine.items, others, vectors, mine.threshold)

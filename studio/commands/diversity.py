@@ -40,7 +40,7 @@ SHOWN = 20
     type=click.Path(exists=True, file_okay=False),
     help="A second set to compare with: another workspace, or a folder in the AWM layout.",
 )
-@click.option("--model", metavar="NAME", help="Sentence model [default: all-MiniLM-L6-v2]; ngrams does without one.")
+@click.option("--model", metavar="NAME", help="A sentence model or a profile of the settings; ngrams: none.")
 @click.option("--base-url", metavar="URL", help="An OpenAI-compatible endpoint that has the model.")
 @click.option("--threads", type=click.IntRange(1), help="Processor threads for the model [default: its own choice].")
 @click.option("--map", "page", metavar="FILE.html", type=click.Path(dir_okay=False), help="Write an interactive map.")
@@ -73,14 +73,15 @@ def diversity_command(**options: Any) -> None:
 
     require("concepts", "Counting concepts")
     from curation.diversity import document, keep_concepts
-    from curation.embeddings import BUNDLED, Model
+    from curation.embeddings import choose_model
     from curation.survey import compare_with, survey
     from curation.views import View
 
-    view, model = View(options["view"]), Model(options["model"] or BUNDLED, options["base_url"])
+    view = View(options["view"])
     asked = {"where": options["where"], "threshold": options["threshold"]}
     effort = {"threads": options["threads"], "progress": _progress}
     with open_workspace(options["workspace"]) as opened:
+        model = choose_model(opened.settings, options["model"], options["base_url"])
         found = survey(opened, view, model, **asked, **effort)
         if options["judge"]:
             _judge(opened.path, found, options["judge"])
@@ -126,9 +127,11 @@ def _write_map(workspace: Path, path: Path, found: Survey, measured: Diversity, 
     from curation.diversity import vector_cache
     from curation.maps import Layout, coordinates, write_page
 
+    with vector_cache(workspace) as cache:
+        points = coordinates(found.vectors, Layout(layout), cache)
     write_page(
         path,
-        coordinates(found.vectors, Layout(layout), vector_cache(workspace)),
+        points,
         [item.name for item in found.items],
         measured.labels,
         concepts=measured.names,

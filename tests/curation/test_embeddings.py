@@ -15,8 +15,10 @@ pytest.importorskip("numpy")
 import numpy as np
 
 from curation import embeddings
-from curation.embeddings import Model, ModelFailed, VectorCache, embed, model_process
+from curation.embeddings import Model, ModelFailed, VectorCache, choose_model, embed, model_process
 from pipeline.errors import UserError
+from pipeline.llm.profiles import Profile
+from pipeline.settings import Settings
 
 
 class Endpoint(ThreadingHTTPServer):
@@ -47,10 +49,11 @@ class Handler(BaseHTTPRequestHandler):
         answer = {
             "": json.dumps({"data": rows[::-1]}),
             "short": json.dumps({"data": rows[:-1]}),
-            "other": json.dumps({"error": "no such model"}),
+            "ragged": json.dumps({"data": [rows[0] | {"embedding": [1.0]}, *rows[1:]]}),
             "page": "<html>",
         }[self.server.fault if self.server.fault != "500" else ""].encode()
         self.send_response(500 if self.server.fault == "500" else 200)
+        self.send_header("Content-Type", "text/html" if self.server.fault == "page" else "application/json")
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
@@ -68,6 +71,10 @@ def endpoint() -> Iterator[Endpoint]:
     server.server_close()
 
 
+def at(endpoint: Endpoint, name: str = "letters") -> Model:
+    return Model(name, Profile(model=name, base_url=endpoint.url, retries=0))
+
+
 @pytest.fixture
 def cache(tmp_path: Path) -> Iterator[VectorCache]:
     opened = VectorCache(tmp_path / "cache" / "vectors.db")
@@ -76,7 +83,7 @@ def cache(tmp_path: Path) -> Iterator[VectorCache]:
 
 
 def test_an_endpoint_is_asked_for_each_text_once(endpoint: Endpoint, cache: VectorCache) -> None:
-    model = Model("letters", endpoint.url)
+    model = at(endpoint)
     told: list[tuple[int, int]] = []
     first = embed(["aab", "c", "aab"], model, cache=cache, progress=lambda done, total: told.append((done, total)))
     assert [sorted(batch) for batch in endpoint.batches] == [["aab", "c"]]
@@ -90,8 +97,8 @@ def test_an_endpoint_is_asked_for_each_text_once(endpoint: Endpoint, cache: Vect
 
 
 def test_another_model_has_vectors_of_its_own(endpoint: Endpoint, cache: VectorCache) -> None:
-    embed(["aab"], Model("letters", endpoint.url), cache=cache)
-    embed(["aab"], Model("others", endpoint.url), cache=cache)
+    embed(["aab"], at(endpoint), cache=cache)
+    embed(["aab"], at(endpoint, "others"), cache=cache)
     assert len(endpoint.batches) == 2
 
 
@@ -99,20 +106,26 @@ def test_the_key_is_read_from_the_environment(
     endpoint: Endpoint, cache: VectorCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    embed(["a"], Model("letters", endpoint.url), cache=cache)
+    embed(["a"], at(endpoint), cache=cache)
     monkeypatch.delenv("OPENAI_API_KEY")
-    embed(["b"], Model("letters", endpoint.url), cache=cache)
-    assert endpoint.keys == ["Bearer sk-test", None]
+    embed(["b"], at(endpoint), cache=cache)
+    assert endpoint.keys[0] == "Bearer sk-test"
+    assert endpoint.keys[1] != endpoint.keys[0]
 
 
 @pytest.mark.parametrize(
     ("fault", "said"),
-    [("500", "did not answer"), ("short", "1 vectors for 2"), ("other", "something else"), ("page", "something else")],
+    [
+        ("500", "cannot be embedded"),
+        ("short", "1 embeddings for 2"),
+        ("ragged", "different lengths"),
+        ("page", "cannot be embedded"),
+    ],
 )
 def test_an_endpoint_that_misbehaves_is_named(endpoint: Endpoint, cache: VectorCache, fault: str, said: str) -> None:
     endpoint.fault = fault
     with pytest.raises(UserError, match=said):
-        embed(["a", "b"], Model("letters", endpoint.url), cache=cache)
+        embed(["a", "b"], at(endpoint), cache=cache)
 
 
 def test_what_was_embedded_before_a_fault_is_kept(
@@ -123,7 +136,7 @@ def test_what_was_embedded_before_a_fault_is_kept(
     def break_down(done: int, total: int) -> None:
         endpoint.fault = "500"
 
-    model, texts = Model("letters", endpoint.url), ["a", "bb", "ccc", "aaaa"]
+    model, texts = at(endpoint), ["a", "bb", "ccc", "aaaa"]
     with pytest.raises(UserError):
         embed(texts, model, cache=cache, progress=break_down)
     endpoint.fault = ""
@@ -131,8 +144,21 @@ def test_what_was_embedded_before_a_fault_is_kept(
     assert endpoint.batches[-1] == ["ccc", "aaaa"]
 
 
+def test_the_model_a_person_means_is_a_profile_an_endpoint_or_a_local_one(endpoint: Endpoint) -> None:
+    profile = Profile(model="letters", base_url=endpoint.url)
+    plain, chosen = Settings(), Settings(profiles={"mine": profile}, stages={"embedding": "mine"})
+    assert choose_model(plain, None) == Model()
+    assert choose_model(plain, "some/model") == Model("some/model")
+    assert choose_model(chosen, None).profile == choose_model(chosen, "mine").profile == profile
+    asked = choose_model(plain, "letters", endpoint.url).profile
+    assert asked is not None
+    assert (asked.model, asked.base_url) == ("letters", endpoint.url)
+    with pytest.raises(UserError, match="Name the model"):
+        choose_model(plain, None, endpoint.url)
+
+
 def test_no_texts_need_no_model(cache: VectorCache) -> None:
-    assert len(embed([], Model("nowhere", "http://127.0.0.1:1"), cache=cache)) == 0
+    assert len(embed([], Model("nowhere"), cache=cache)) == 0
 
 
 def test_a_model_process_says_what_it_could_not_do() -> None:
