@@ -235,10 +235,17 @@ def _within(value: float, schema: Mapping[str, Any]) -> bool:
 
 
 def _bounds(schema: Mapping[str, Any], low: float, high: float) -> tuple[float, float]:
+    """The range to choose from: what the schema says, completed by the usual `low` and `high`."""
     step = 1 if schema.get("type") == "integer" else 0
-    least = schema.get("minimum", schema.get("exclusiveMinimum", low - step) + step)
-    most = schema.get("maximum", schema.get("exclusiveMaximum", max(high, least + 9) + step) - step)
-    return min(least, most), most
+    above = [schema[key] + extra for key, extra in (("minimum", 0), ("exclusiveMinimum", step)) if key in schema]
+    below = [schema[key] - extra for key, extra in (("maximum", 0), ("exclusiveMaximum", step)) if key in schema]
+    if above and below:
+        return max(above), min(below)
+    if above:
+        return max(above), max(high, max(above) + 9)
+    if below:
+        return min(low, min(below) - 9), min(below)
+    return low, high
 
 
 def _fits(text: str, schema: Mapping[str, Any]) -> bool:

@@ -20,6 +20,8 @@ SCHEMA = "sqlite_schema"
 """The key under which changes of the schema appear, as if it were a table of (type, name, tbl_name, sql) with the key
 (type, name). SQLite reserves names that begin with `sqlite_`, so no table can have it."""
 
+_HEADER = b"SQLite format 3\0"
+
 _LONGEST_VALUE = 1 << 26
 """Bytes a value may have, so that a generated column cannot make this process compute an endless one."""
 
@@ -107,6 +109,8 @@ def _row(columns: tuple[str, ...], values: tuple[Any, ...]) -> dict[str, Any]:
 
 @lru_cache(maxsize=4)  # one diff's final snapshot is often the next one's initial
 def _read(snapshot: bytes, which: str) -> Mapping[str, _Table]:
+    if not snapshot.startswith(_HEADER):
+        raise UserError(f"The {which} database cannot be read: it is not a SQLite file.")
     try:
         with closing(sqlite3.connect(":memory:")) as connection:
             connection.deserialize(snapshot)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pipeline.runtime.build import build
 from pipeline.runtime.database import Stored, schema_key
 from pipeline.runtime.faults import server_error
 from pipeline.runtime.invoke import Answer, Invoker
@@ -59,6 +60,7 @@ class Engine:
 
     def put(self, snapshot: bytes) -> int:
         """The number of the state whose database is `snapshot`, with the module state of a fresh instance."""
+        snapshot = snapshot or build((), (), now=None).snapshot  # to SQLite, an empty file is an empty database
         return self._number(State(Stored(snapshot, schema_key(snapshot)), self._states[self.template_state].module))
 
     def get(self, state: int) -> bytes:

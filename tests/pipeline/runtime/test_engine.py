@@ -73,7 +73,7 @@ def test_states_can_be_put_taken_and_dropped() -> None:
 
 def test_a_state_that_is_no_database_answers_with_a_server_error() -> None:
     running = engine(ITEMS)
-    for rubbish in (b"SQLite format 3\0 and then nothing", running.get(0)[:700], b"x" * 4096):
+    for rubbish in (b"", b"SQLite format 3\0 and then nothing", running.get(0)[:700], b"x" * 4096):
         reply = call(running, "names", state=running.put(rubbish))
         assert (reply["status"], reply["error"]["kind"]) == (500, "server_error")
     assert call(running, "names")["body"] == []
