@@ -203,7 +203,7 @@ class Studio(App[None]):
     def _say_note(self) -> None:
         if self.workspace is None:
             return
-        states = [run.state for run in self.runs]
+        states = [run.state for run in self.runs if not launch.is_orphaned(run)]
         parts = [f"▶{states.count('running')}"] if "running" in states else []
         parts += [f"?{states.count('waiting')}"] if "waiting" in states else []
         self.note = "  ".join([*parts, self.workspace.path.name])

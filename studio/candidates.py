@@ -55,7 +55,7 @@ def _values_of(name: str, tool: str, snapshot: Snapshot) -> Iterator[tuple[Any, 
     tables = sorted(snapshot.tables, key=lambda table: not _is_about(tool, table.name))
     for table in tables:
         for value in snapshot.values(table.name, name, MOST):
-            yield value, table.name
+            yield value, ""
 
 
 def _keys(table: str, key: str, snapshot: Snapshot) -> Iterator[tuple[Any, str]]:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,15 +43,14 @@ async def finish(workspace: Path, *arguments: str) -> str:
     return said.decode(errors="replace")
 
 
-def detach(workspace: Path, logs: Path, *arguments: str) -> Path:
-    """Start a long `awm-studio` command that outlives the studio; what it says goes to the log returned.
+def detach(workspace: Path, logs: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a long `awm-studio` command that outlives the studio; what it says goes to `logs`, by its verb.
 
     Raises UserError where it cannot be started.
     """
-    log = logs / f"{arguments[0]}.log"
     try:
-        with log.open("ab") as output:
-            subprocess.Popen(
+        with (logs / f"{arguments[0]}.log").open("ab") as output:
+            return subprocess.Popen(
                 [*COMMAND, *arguments, "--workspace", str(workspace)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -61,11 +59,18 @@ def detach(workspace: Path, logs: Path, *arguments: str) -> Path:
             )
     except OSError as error:
         raise UserError(f"awm-studio {arguments[0]} could not be started: {error.strerror}.") from error
-    return log
 
 
-RESUMED_BY: Mapping[str, tuple[str, ...]] = {"synthesis": ("synth", "--resume", "--run")}
-"""The command that goes on with a run of each kind, to be followed by the run's number."""
+def going_on(run: Run) -> tuple[str, ...] | None:
+    """The command that goes on with a run, or None where nothing does."""
+    if run.kind == "synthesis":
+        return ("synth", "--resume", "--run", str(run.id))
+    if run.kind == "blueprints":
+        # Rules make the same environments from the same request: asking again makes those that are not there yet.
+        asked = {name: run.config.get(name) for name in ("count", "seed", "size", "domain")}
+        words = (word for name, value in asked.items() if value is not None for word in (f"--{name}", str(value)))
+        return ("synth", "--offline", *words)
+    return None
 
 
 def is_orphaned(run: Run) -> bool:

@@ -118,6 +118,12 @@ class ActivityScreen(Framed):
         self.studio.opened.subscribe(self, self._workspace_opened)
         self._list()
         self._catch_up()
+        self.set_interval(1, self._tick)
+
+    def _tick(self) -> None:
+        """Time goes on for runs that are worked on."""
+        if any(row.state == "running" for row in self.grid.rows):
+            self.grid.redraw()
 
     def _workspace_opened(self, _workspace: Workspace) -> None:
         self._catch_up()
@@ -183,10 +189,10 @@ class ActivityScreen(Framed):
         row, workspace = self.grid.row, self.studio.workspace
         if row is None or workspace is None:
             return
-        command = launch.RESUMED_BY.get(row.run.kind)
+        command = launch.going_on(row.run)
         if command is None or row.state in ("running", "done"):
             self.notify(f"Run {row.run.id} ({row.run.kind}, {row.state}) cannot be resumed.", severity="warning")
-        elif await self.studio.ask(launch.detach, workspace.path, workspace.logs, *command, str(row.run.id)):
+        elif await self.studio.ask(launch.detach, workspace.path, workspace.logs, *command):
             self.notify(f"Run {row.run.id} goes on.")
 
     def copy_text(self) -> str:

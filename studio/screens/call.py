@@ -20,7 +20,7 @@ from studio.screens.finish import FinishScreen
 from studio.screens.frame import Framed
 from studio.session import Session, Step
 from studio.snapshot_reader import Snapshot
-from studio.widgets.cells import duration
+from studio.widgets.cells import duration, one_line
 from studio.widgets.changes import Changes
 from studio.widgets.environment.dossier import Dossier
 from studio.widgets.form import ArgumentForm
@@ -111,7 +111,8 @@ class CallScreen(Framed):
         self.busy = False
 
     def body(self) -> Iterable[Widget]:
-        """Form and results."""
+        """Which environment, form and results."""
+        yield Static(f"{one_line(self._env.title)}  a private copy", id="called", markup=False)
         with Horizontal(id="call"):
             with Vertical(id="asked"):
                 yield Select[str]((), prompt="Loading the code …", id="tool", compact=True)
@@ -208,7 +209,9 @@ class CallScreen(Framed):
 
     def _show_step(self, step: Step) -> None:
         reply = step.reply
-        self.query_one("#reply", Static).update(f"{_status(step)[0]}   {_touched(step)}   {duration(reply.ms / 1000)}")
+        self.query_one("#reply", Static).update(
+            "   ".join(filter(None, (_status(step)[0], duration(reply.ms / 1000), _touched(step)[0])))
+        )
         source = self.query_one("#result Source", Source)
         if reply.ok:
             source.show(_pretty(reply), "json")

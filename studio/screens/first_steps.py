@@ -55,10 +55,10 @@ class FirstStepsScreen(Framed):
         """Make environments offline."""
         workspace = self.studio.workspace
         assert workspace is not None
-        log = await self.studio.ask(
+        started = await self.studio.ask(
             launch.detach, workspace.path, workspace.logs, "synth", "--count", str(COUNT), "--offline"
         )
-        if log is not None:
+        if started is not None:
             self._say(f"Making {COUNT} environments; they appear as they are finished. Activity (7) shows progress.")
 
     @work

@@ -14,6 +14,9 @@ from textual.widgets import Footer, Static
 
 from studio.actions import SCOPES, Action, available, bindings
 
+COMMON = {"grid": 1, "app": 2}
+"""Scopes that other screens have too come after the screen's own."""
+
 
 class HelpScreen(ModalScreen[None]):
     """Opened with `?` over any screen."""
@@ -32,7 +35,7 @@ class HelpScreen(ModalScreen[None]):
             if self._about:
                 yield Static(self._about, markup=False)
             groups = [(scope, list(entries)) for scope, entries in groupby(self._actions, key=_scope)]
-            for scope, entries in sorted(groups, key=lambda group: group[0] == "app"):
+            for scope, entries in sorted(groups, key=lambda group: COMMON.get(group[0], 0)):
                 yield Static(SCOPES[scope], classes="heading")
                 yield Static(_table(entries))
             yield Static(

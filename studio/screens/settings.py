@@ -59,8 +59,8 @@ class SettingsScreen(Framed):
 
     def action_save(self) -> None:
         """Write the form to the file, or say which field is wrong."""
-        for problem in self.query(".setting-problem").results(Static):
-            problem.update("")
+        for problem in self.query(".setting-problem"):
+            problem.display = False
         old = self.studio.settings
         kept = {name: getattr(old, name) for name in Settings.model_fields if name not in _simple_fields(Settings)}
         try:
@@ -119,7 +119,9 @@ class SettingsScreen(Framed):
         prefix = "model-" if error.title == Profile.__name__ else ""
         for fault in error.errors():
             name = str(fault["loc"][0])
-            self.query_one(f"#{prefix}{name}-problem", Static).update(f"✗ {fault['msg']}")
+            problem = self.query_one(f"#{prefix}{name}-problem", Static)
+            problem.update(f"✗ {fault['msg']}")
+            problem.display = True
             self.query_one(f"#{prefix}{name}").focus()
 
 
@@ -146,7 +148,7 @@ def _setting(prefix: str, name: str, model: type[BaseModel], value: Any) -> Iter
     field = model.model_fields[name]
     default = "" if field.is_required() or field.default_factory else field.default
     with VerticalGroup(classes="setting"):
-        yield Static(name.replace("_", " "), classes="setting-name")
+        yield Static(name, classes="setting-name")
         if choices := _choices(field.annotation):
             yield Select(
                 [(choice, choice) for choice in choices],

@@ -27,6 +27,7 @@ SAMPLED = 50
 WIDEST = 40
 """The most cells such a column gets."""
 GAP = 1
+"""Cells between columns, and before the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ class Grid(Lines):
 
     def _measure(self) -> None:
         """Choose the columns that fit and their widths."""
-        room = self.scrollable_content_region.width
+        room = self.scrollable_content_region.width - GAP
         widths = {column.key: column.width or self._content_width(column) for column in self.columns}
         kept = list(self.columns)
         while sum(widths[column.key] + GAP for column in kept) > room:
@@ -158,7 +159,7 @@ class Grid(Lines):
                     break
         self._layout = [(column, widths[column.key]) for column in kept]
         width = max(room, sum(width + GAP for _, width in self._layout))
-        self.virtual_size = Size(width, len(self.rows) + 1)
+        self.virtual_size = Size(GAP + width, len(self.rows) + 1)
 
     def _content_width(self, column: Column) -> int:
         from rich.cells import cell_len
@@ -197,7 +198,7 @@ class Grid(Lines):
 
     def _head(self) -> list[Piece]:
         by, down = self.sorted_by or ("", False)
-        pieces = []
+        pieces: list[Piece] = [(" " * GAP, "")]
         for column, width in self._layout:
             arrow = ("▾" if down else "▴") if column.key == by else ""
             label = column.label
@@ -206,7 +207,7 @@ class Grid(Lines):
         return pieces
 
     def _pieces(self, row: Any) -> list[Piece]:
-        pieces = []
+        pieces: list[Piece] = [(" " * GAP, "")]
         for column, width in self._layout:
             cell = column.cell(row)
             text, tone = (cell, "") if isinstance(cell, str) else cell
@@ -295,6 +296,7 @@ class Grid(Lines):
             self.action_select()
 
     def _click_head(self, x: int) -> None:
+        x -= GAP
         for column, width in self._layout:
             if x < width + GAP:
                 self.post_message(self.HeadClicked(self, column.key))

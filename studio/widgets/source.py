@@ -44,7 +44,7 @@ def highlight(text: str, language: str) -> list[list[Piece]]:
         Token.Generic.Subheading: "accent",
     }
     try:
-        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=True)
     except ClassNotFound:
         return plain(text)
     lines: list[list[Piece]] = [[]]
@@ -55,7 +55,7 @@ def highlight(text: str, language: str) -> list[list[Piece]]:
         first, *others = value.split("\n")
         lines[-1].append((first, tone))
         lines.extend([(other, tone)] for other in others)
-    return lines
+    return lines[:-1]  # lexers end every text with a line end
 
 
 def plain(text: str) -> list[list[Piece]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
 
+from pipeline.model import Part
 from studio.widgets.cells import count
 from studio.widgets.environment.dossier import Dossier
 from studio.widgets.lines import Piece
@@ -53,14 +55,14 @@ def _check(dossier: Dossier) -> list[Piece]:
 
 
 def _versions(dossier: Dossier) -> Iterator[list[Piece]]:
-    verifiers = [version for version in dossier.versions if version.part == "verifier"]
-    for version in dossier.versions:
-        if version.part == "verifier" and version is not verifiers[0]:
-            continue
-        name = f"{len(verifiers)} verifiers" if version.part == "verifier" else f"{version.part} {version.slot}".strip()
-        author = f"{version.author.kind} {version.author.name}".strip()
+    """A line a part; verifiers and solutions, of which there are many, share one with their newest version."""
+    for part, group in groupby(dossier.versions, key=lambda version: version.part):
+        versions = list(group)
+        newest = max(versions, key=lambda version: version.created_at)
+        name = f"{len(versions)} {part}s" if part in (Part.verifier, Part.solution) else part.value
+        author = f"{newest.author.kind} {newest.author.name}".strip()
         yield [
             (f"{name:<14}", ""),
-            (f"v{version.number:<3}", "accent" if version.number > 1 else "muted"),
-            (f"{version.created_at:%Y-%m-%d %H:%M}  {author}", "muted"),
+            (f"v{newest.number:<3}", "accent" if newest.number > 1 else "muted"),
+            (f"{newest.created_at:%Y-%m-%d %H:%M}  {author}", "muted"),
         ]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from studio.live import Live
 
 VIEWS = ("rows", "columns", "ddl")
+NUMERIC = ("INT", "REAL", "FLOA", "DOUB", "NUM", "DEC")
+"""How the types of columns of numbers begin; their values are shown right-aligned."""
 
 
 def _targets(table: TableFacts) -> str:
@@ -143,7 +145,12 @@ def _open(live: Live, env: Environment) -> Snapshot:
 
 def _columns(table: TableFacts) -> tuple[Column, ...]:
     return tuple(
-        Column(column.name, f"{column.name}{'*' if column.key else ''}", partial(_cell, number))
+        Column(
+            column.name,
+            f"{column.name}{'*' if column.key else ''}",
+            partial(_cell, number),
+            right=column.type.upper().startswith(NUMERIC),
+        )
         for number, column in enumerate(table.columns)
     )
 
