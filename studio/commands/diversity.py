@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from curation.diversity import Comparison, Diversity
     from curation.survey import Survey
+    from pipeline.workspace import Workspace
 
 SHOWN = 20
 """How many concepts and near-duplicates are printed; `--json` has more."""
@@ -48,6 +49,9 @@ SHOWN = 20
     "--layout", type=click.Choice(["umap", "pca"]), default="umap", show_default=True, help="How the map is laid out."
 )
 @click.option("--judge", type=click.IntRange(1), metavar="N", help="Ask about N pairs, to calibrate the threshold.")
+@click.option(
+    "--name-by", metavar="MODEL", help="Let a profile of the settings name the concepts [default: their words]."
+)
 @click.option("--save", is_flag=True, help="Keep each environment's concept in the catalog.")
 @json_option
 @workspace_option
@@ -87,6 +91,8 @@ def diversity_command(**options: Any) -> None:
             _judge(opened.path, found, options["judge"])
             found = survey(opened, view, model, **asked, **effort)
         measured = found.measured()
+        if options["name_by"]:
+            measured = _named(opened, measured, options["name_by"])
         comparison = compare_with(opened, found, Path(options["against"]), **effort) if options["against"] else None
         if options["page"]:
             _write_map(opened.path, Path(options["page"]), found, measured, options["layout"])
@@ -105,6 +111,15 @@ def _progress(done: int, total: int) -> None:
     end = "\n" if done == total else "\r"
     if sys.stderr.isatty():
         click.echo(f"embedded {done:,} of {total:,}{end}", err=True, nl=False)
+
+
+def _named(opened: Workspace, measured: Diversity, model: str) -> Diversity:
+    from curation.naming import named_by_model
+    from pipeline.llm.profiles import choose
+    from pipeline.llm.replies import FILE_NAME, Replies
+
+    profile = choose(opened.settings.profiles, None, model=model)
+    return named_by_model(measured, profile, Replies(opened.path / FILE_NAME))
 
 
 def _judge(workspace: Path, found: Survey, count: int) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,60 +17,22 @@ from curation.embeddings import Model, ModelFailed, VectorCache, choose_model, e
 from pipeline.errors import UserError
 from pipeline.llm.profiles import Profile
 from pipeline.settings import Settings
+from tests.llm_server import Server
 
 
-class Endpoint(ThreadingHTTPServer):
-    """An OpenAI-compatible embeddings endpoint that counts letters, remembers requests, and misbehaves on demand."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.batches: list[list[str]] = []
-        self.keys: list[str | None] = []
-        self.fault = ""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+def letters(text: str) -> list[float]:
+    """What the endpoint's model makes of a text: how often it has each of three letters."""
+    return [text.count(letter) + 0.1 for letter in "abc"]
 
 
-class Handler(BaseHTTPRequestHandler):
-    server: Endpoint
-
-    def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.batches.append(request["input"])
-        self.server.keys.append(self.headers["Authorization"])
-        rows = [
-            {"index": index, "embedding": [text.count(letter) + 0.1 for letter in "abc"]}
-            for index, text in enumerate(request["input"])
-        ]
-        answer = {
-            "": json.dumps({"data": rows[::-1]}),
-            "short": json.dumps({"data": rows[:-1]}),
-            "ragged": json.dumps({"data": [rows[0] | {"embedding": [1.0]}, *rows[1:]]}),
-            "page": "<html>",
-        }[self.server.fault if self.server.fault != "500" else ""].encode()
-        self.send_response(500 if self.server.fault == "500" else 200)
-        self.send_header("Content-Type", "text/html" if self.server.fault == "page" else "application/json")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+def at(server: Server, name: str = "letters") -> Model:
+    return Model(name, Profile(model=name, base_url=server.url, retries=0))
 
 
 @pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    server = Endpoint()
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
-
-
-def at(endpoint: Endpoint, name: str = "letters") -> Model:
-    return Model(name, Profile(model=name, base_url=endpoint.url, retries=0))
+def endpoint() -> Iterator[Server]:
+    with Server([], embed=letters) as server:
+        yield server
 
 
 @pytest.fixture
@@ -82,69 +42,58 @@ def cache(tmp_path: Path) -> Iterator[VectorCache]:
     opened.close()
 
 
-def test_an_endpoint_is_asked_for_each_text_once(endpoint: Endpoint, cache: VectorCache) -> None:
+def test_an_endpoint_is_asked_for_each_text_once(endpoint: Server, cache: VectorCache) -> None:
     model = at(endpoint)
     told: list[tuple[int, int]] = []
     first = embed(["aab", "c", "aab"], model, cache=cache, progress=lambda done, total: told.append((done, total)))
-    assert [sorted(batch) for batch in endpoint.batches] == [["aab", "c"]]
+    assert [sorted(body["input"]) for body in endpoint.requests] == [["aab", "c"]]
     assert told == [(2, 2)]
     assert np.allclose(first[0], first[2])
     assert np.linalg.norm(first, axis=1) == pytest.approx([1, 1, 1])
     assert first[0].argmax() == 0
     assert first[1].argmax() == 2
     assert np.array_equal(embed(["c", "aab"], model, cache=cache), first[[1, 0]])
-    assert len(endpoint.batches) == 1
+    assert len(endpoint.requests) == 1
 
 
-def test_another_model_has_vectors_of_its_own(endpoint: Endpoint, cache: VectorCache) -> None:
+def test_another_model_has_vectors_of_its_own(endpoint: Server, cache: VectorCache) -> None:
     embed(["aab"], at(endpoint), cache=cache)
     embed(["aab"], at(endpoint, "others"), cache=cache)
-    assert len(endpoint.batches) == 2
-
-
-def test_the_key_is_read_from_the_environment(
-    endpoint: Endpoint, cache: VectorCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    embed(["a"], at(endpoint), cache=cache)
-    monkeypatch.delenv("OPENAI_API_KEY")
-    embed(["b"], at(endpoint), cache=cache)
-    assert endpoint.keys[0] == "Bearer sk-test"
-    assert endpoint.keys[1] != endpoint.keys[0]
+    assert len(endpoint.requests) == 2
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("embed_one", "said"),
     [
-        ("500", "cannot be embedded"),
-        ("short", "1 embeddings for 2"),
-        ("ragged", "different lengths"),
-        ("page", "cannot be embedded"),
+        (None, "cannot be embedded: .*no embeddings"),
+        (lambda text: [1.0] * len(text), "vectors of different lengths"),
     ],
 )
-def test_an_endpoint_that_misbehaves_is_named(endpoint: Endpoint, cache: VectorCache, fault: str, said: str) -> None:
-    endpoint.fault = fault
-    with pytest.raises(UserError, match=said):
-        embed(["a", "b"], at(endpoint), cache=cache)
-
-
-def test_what_was_embedded_before_a_fault_is_kept(
-    endpoint: Endpoint, cache: VectorCache, monkeypatch: pytest.MonkeyPatch
+def test_an_endpoint_that_misbehaves_is_named(
+    cache: VectorCache, embed_one: Callable[[str], list[float]] | None, said: str
 ) -> None:
+    with Server([], embed=embed_one) as server, pytest.raises(UserError, match=said):
+        embed(["a", "bb"], at(server), cache=cache)
+
+
+def test_what_was_embedded_before_a_fault_is_kept(cache: VectorCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "BATCH", 2)
+    broken = threading.Event()
+    broken.set()
 
-    def break_down(done: int, total: int) -> None:
-        endpoint.fault = "500"
+    def unless_broken(text: str) -> list[float]:
+        return [1.0] * len(text) if broken.is_set() and len(text) > 2 else letters(text)
 
-    model, texts = at(endpoint), ["a", "bb", "ccc", "aaaa"]
-    with pytest.raises(UserError):
-        embed(texts, model, cache=cache, progress=break_down)
-    endpoint.fault = ""
-    assert embed(texts, model, cache=cache).shape == (4, 3)
-    assert endpoint.batches[-1] == ["ccc", "aaaa"]
+    texts = ["a", "bb", "ccc", "aaaa"]
+    with Server([], embed=unless_broken) as server:
+        with pytest.raises(UserError):
+            embed(texts, at(server), cache=cache)
+        broken.clear()
+        assert embed(texts, at(server), cache=cache).shape == (4, 3)
+        assert server.requests[-1]["input"] == ["ccc", "aaaa"]
 
 
-def test_the_model_a_person_means_is_a_profile_an_endpoint_or_a_local_one(endpoint: Endpoint) -> None:
+def test_the_model_a_person_means_is_a_profile_an_endpoint_or_a_local_one(endpoint: Server) -> None:
     profile = Profile(model="letters", base_url=endpoint.url)
     plain, chosen = Settings(), Settings(profiles={"mine": profile}, stages={"embedding": "mine"})
     assert choose_model(plain, None) == Model()
