@@ -220,6 +220,19 @@ class Studio(App[None]):
             if action.palette and enabled:
                 yield SystemCommand(f"{action.label}  ({key})", action.help, _runner(self, screen, action.id))
 
+    @work(group="runs")
+    async def start_run(self, *arguments: str) -> None:
+        """Start a long `awm-studio` command; the catalog tells how it goes on, this tells if it fails."""
+        if self.workspace is None:
+            return
+        logs = self.workspace.logs
+        process = await self.ask(launch.detach, self.workspace.path, logs, *arguments)
+        while process is not None and process.poll() is None:
+            await asyncio.sleep(0.5)
+        if process is not None and process.returncode not in (0, 130):
+            text = f"{launch.last_words(logs, arguments[0])} (all of it: {logs / arguments[0]}.log)"
+            self.notify(text, title=f"✗ {arguments[0]} failed", severity="error", timeout=20, markup=False)
+
     @work(group="import")
     async def import_folder(self, workspace: Path, folder: str) -> None:
         """Import a folder of environments in a process of its own and tell how it went, whatever screen is open."""

@@ -61,6 +61,12 @@ def detach(workspace: Path, logs: Path, *arguments: str) -> subprocess.Popen[byt
         raise UserError(f"awm-studio {arguments[0]} could not be started: {error.strerror}.") from error
 
 
+def last_words(logs: Path, verb: str) -> str:
+    """The last line a detached command wrote to its log."""
+    lines = (logs / f"{verb}.log").read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "It gave no reason."
+
+
 def going_on(run: Run) -> tuple[str, ...] | None:
     """The command that goes on with a run, or None where nothing does."""
     if run.kind == "synthesis":

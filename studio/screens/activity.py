@@ -184,15 +184,16 @@ class ActivityScreen(Framed):
         if row is not None and await self.studio.ask(launch.stop, row.run) is not None:
             self.notify(f"Run {row.run.id} was asked to stop.")
 
-    async def action_resume(self) -> None:
+    def action_resume(self) -> None:
         """Go on with an interrupted run."""
-        row, workspace = self.grid.row, self.studio.workspace
-        if row is None or workspace is None:
+        row = self.grid.row
+        if row is None:
             return
         command = launch.going_on(row.run)
         if command is None or row.state in ("running", "done"):
             self.notify(f"Run {row.run.id} ({row.run.kind}, {row.state}) cannot be resumed.", severity="warning")
-        elif await self.studio.ask(launch.detach, workspace.path, workspace.logs, *command):
+        else:
+            self.studio.start_run(*command)
             self.notify(f"Run {row.run.id} goes on.")
 
     def copy_text(self) -> str:

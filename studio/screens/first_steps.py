@@ -9,7 +9,6 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
-from studio import launch
 from studio.actions import bindings
 from studio.bridge import News
 from studio.screens.ask import AskScreen
@@ -51,15 +50,10 @@ class FirstStepsScreen(Framed):
         if await self.studio.ask(self.studio.workspace.catalog.names):
             self.dismiss()
 
-    async def action_make(self) -> None:
+    def action_make(self) -> None:
         """Make environments offline."""
-        workspace = self.studio.workspace
-        assert workspace is not None
-        started = await self.studio.ask(
-            launch.detach, workspace.path, workspace.logs, "synth", "--count", str(COUNT), "--offline"
-        )
-        if started is not None:
-            self._say(f"Making {COUNT} environments; they appear as they are finished. Activity (7) shows progress.")
+        self.studio.start_run("synth", "--offline", "--count", str(COUNT))
+        self._say(f"Making {COUNT} environments; they appear as they are finished. Activity (7) shows progress.")
 
     @work
     async def action_import(self) -> None:

@@ -45,6 +45,27 @@ async def test_an_empty_workspace_offers_three_ways_in(tmp_path: Path) -> None:
         assert studio.current_mode == "settings"
 
 
+async def test_making_environments_offline_leads_to_them_as_they_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("studio.screens.first_steps.COUNT", 2)
+    async with studio_on(tmp_path / "new", wait=False) as (studio, pilot):
+        await until(pilot, lambda: isinstance(studio.screen, FirstStepsScreen))
+        await pilot.press("m")
+        await until(
+            pilot, lambda: isinstance(studio.screen, EnvironmentsScreen) and studio.screen.grid.rows, seconds=60
+        )
+        await until(pilot, lambda: len(studio.screen.grid.rows) == 2)
+        await until(pilot, lambda: [run.state for run in studio.runs] == ["done"])
+
+
+async def test_a_run_that_cannot_start_says_why(tmp_path: Path) -> None:
+    async with studio_on(tmp_path / "new", wait=False) as (studio, pilot):
+        await until(pilot, lambda: isinstance(studio.screen, FirstStepsScreen))
+        studio.start_run("synth", "--offline", "--count", "1", "--domain", "no_such_domain")
+        await until(pilot, lambda: "no_such_domain" in seen(studio), seconds=60)
+
+
 async def test_importing_a_folder_leads_to_its_environments(tmp_path: Path) -> None:
     folder = tmp_path / "outputs"
     folder.mkdir()
