@@ -3,7 +3,8 @@
 Terms are separated by spaces and all must hold. A bare word is looked for in name, title, domain and concept. A term
 with a field compares it: `:` contains (text) or equals (numbers), `=` equals, `>` `>=` `<` `<=` compare numbers.
 `a,b` is one or the other, `none` is unknown or empty, a leading `-` turns a term round, quotes keep spaces and
-punctuation together, and numbers may end in k or m. The studio's list and `subset --where` both speak it.
+punctuation together, and numbers may end in k or m. An `and` between terms says what holds anyway (`"and"` is the
+word). The studio's list and `subset --where` both speak it.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 _FIELD = re.compile(r"([A-Za-z_]+)(>=|<=|[:=<>])")
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)([km]?)", re.IGNORECASE)
 _SCALE = {"": 1, "k": 1_000, "m": 1_000_000}
+_OTHER_NAMES = {"checks": "check", "audits": "audit"}
 _PLAIN_WORD = re.compile(r"[^\s\"\\,\-:=<>][^\s\"\\,:=<>]*")
 
 
@@ -84,12 +86,14 @@ def parse(text: str) -> Filter:
 
     Raises FilterError naming the term, and for an unknown field the fields there are.
     """
-    terms = tuple(_term(pieces) for pieces in _split(text))
+    terms = tuple(_term(pieces) for pieces in _split(text) if pieces != _AND)
     return Filter(terms, tuple(map(_test, terms)))
 
 
 Piece = tuple[str, bool]
 """One character of a term, and whether it was quoted (quoted characters are never syntax)."""
+
+_AND: list[Piece] = [(character, False) for character in "and"]
 
 
 def _split(text: str) -> Iterator[list[Piece]]:
@@ -123,6 +127,7 @@ def _term(pieces: list[Piece]) -> Term:
     syntax = "".join("\0" if quoted else character for character, quoted in pieces)
     match = _FIELD.match(syntax)
     field, op = (match[1].lower(), match[2]) if match else ("", "")
+    field = _OTHER_NAMES.get(field, field)
     if match and field not in FIELDS:
         raise FilterError(token, _unknown_field(field, token))
     values = _values(pieces[match.end() if match else 0 :])
@@ -158,7 +163,7 @@ def _typed(pieces: list[Piece]) -> str:
 
 
 def _quoted(value: str) -> str:
-    if _PLAIN_WORD.fullmatch(value):
+    if _PLAIN_WORD.fullmatch(value) and value != "and":
         return value
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 

@@ -53,6 +53,7 @@ class Row:
         "concept:4",
         "Tables>10",
         "origin:none,blueprint",
+        "checks=pass and tables>10",
     ],
 )
 def test_lets_the_row_through(text: str) -> None:
@@ -189,3 +190,10 @@ class Blank:
 def test_a_row_that_knows_nothing_is_none_everywhere(name: str) -> None:
     assert parse(f"{name}:none")(Blank())
     assert not parse(f"-{name}:none")(Blank())
+
+
+def test_and_joins_terms_and_can_be_looked_for_in_quotes() -> None:
+    assert parse("bag and airline").terms == parse("bag airline").terms
+    assert not parse('"and"')(Row())
+    assert parse('"and"')(Row(title="Sand and gravel"))
+    assert parse(str(parse('"and"'))).terms == parse('"and"').terms
