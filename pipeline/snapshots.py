@@ -34,15 +34,27 @@ def snapshot_file(workspace: Workspace, env: Environment, host: Host) -> Path:
     path = workspace.databases / f"{env.name}.db"
     key = snapshot_key(env)
     if not _is_current(path, key):
-        _write(path, host.build(env).snapshot, key)
+        _write(path, _initial(env, host), key)
     return path
 
 
+def _initial(env: Environment, host: Host) -> bytes:
+    """What instances start with; where the code does not load and none can start, the database as it is declared."""
+    from pipeline.runtime.host import LoadFailed
+
+    try:
+        snapshot, _ = host.initial(env)
+    except LoadFailed:
+        snapshot = host.build(env).snapshot
+    return snapshot
+
+
 def snapshot_key(env: Environment) -> str:
-    """What a snapshot depends on, as a sha256 hex digest: DDL, rows, the pinned time, and our own version."""
+    """What a snapshot depends on, as a sha256 hex digest: DDL, rows, code, the pinned time, and our own version."""
     made_from = {
         "schema": [asdict(table) for table in env.schema],
         "sample": [asdict(table) for table in env.sample],
+        "code": env.code,
         "now": env.now.isoformat(),
         "version": version("awm-studio"),
     }

@@ -17,6 +17,7 @@ from pipeline.rules.rows import rows_findings
 from pipeline.rules.schema import columns_of, schema_findings
 from pipeline.rules.tasks import one_task
 from pipeline.rules.verifiers import verifier_findings
+from pipeline.runtime.build import Build
 from pipeline.runtime.host import Host, LoadFailed
 
 Status = Literal["pass", "warn", "fail"]
@@ -57,22 +58,31 @@ def check_environment(environment: Environment, host: Host, *, seed: int = 0) ->
         if environment.schema:
             build = host.build(environment)
             rows = sum(build.tables.values())
-            findings += database_findings(environment, build)
-            findings += schema_findings(build.snapshot)
-            findings += rows_findings(environment, build)
-            findings += unknown_columns(environment.operations, columns_of(build.snapshot))
-            findings += verifier_findings(environment, host, build.snapshot)
+            findings += built_findings(environment, build)
+            initial = build.snapshot
             if environment.code is not None:
-                with host.program(environment, snapshot=build.snapshot) as program:
-                    tools = len(program.tools)
-                    findings += program.findings
-                    findings += interface_findings(environment, program.tools)
-                    findings += call_findings(environment, program, seed=seed)
+                try:
+                    with host.program(environment, snapshot=build.snapshot) as program:
+                        tools, initial = len(program.tools), program.template
+                        findings += program.findings
+                        findings += interface_findings(environment, program.tools)
+                        findings += call_findings(environment, program, seed=seed)
+                except LoadFailed as failed:
+                    findings.append(failed.finding)
+            findings += verifier_findings(environment, host, initial)
     except LoadFailed as failed:
         findings.append(failed.finding)
     return CheckResult(
         environment.name, status(findings), len(environment.schema), rows, tools, tuple(in_order(findings))
     )
+
+
+def built_findings(environment: Environment, build: Build) -> Iterator[Finding]:
+    """What the built database shows by itself and against the tasks and the spec."""
+    yield from database_findings(environment, build)
+    yield from schema_findings(build.snapshot)
+    yield from rows_findings(environment, build)
+    yield from unknown_columns(environment.operations, columns_of(build.snapshot))
 
 
 def missing_parts(environment: Environment) -> Iterator[Finding]:

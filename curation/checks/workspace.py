@@ -20,8 +20,7 @@ RULES_VERSION = 1
 def check_key(catalog: Catalog, name: str) -> str:
     """What a result depends on: the rules, the content of every current part, and the pinned time."""
     parts = [(version.part, version.slot, version.sha) for version in catalog.current(name)]
-    now = catalog.environment(name, parts=()).now
-    return content_hash(json.dumps([RULES_VERSION, now.isoformat(), parts]))
+    return content_hash(json.dumps([RULES_VERSION, catalog.summary(name).now.isoformat(), parts]))
 
 
 def check_workspace(
