@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -149,16 +151,30 @@ def test_trl_rows_are_prompts_with_references(workspace: Workspace, subset: Subs
         assert row["prompt"] == [{"role": "user", "content": instruction}]
 
 
-def test_mcp_servers_are_what_the_sdk_starts(workspace: Workspace, subset: Subset, tmp_path: Path) -> None:
-    from mcp import StdioServerParameters
-
+def test_mcp_names_a_server_for_each_environment(workspace: Workspace, subset: Subset, tmp_path: Path) -> None:
     export(workspace, tmp_path / "out", Format.mcp, subset)
     servers = json.loads((tmp_path / "out" / "mcp.json").read_text())["mcpServers"]
     assert set(servers) == set(subset.environments())
     for name, server in servers.items():
-        parameters = StdioServerParameters(**server)
-        assert parameters.args == ["serve", name]
-        assert (tmp_path / "out" / parameters.env["AWM_WORKSPACE"]).resolve() == workspace.path.resolve()
+        assert server["args"] == ["serve", name]
+        assert (tmp_path / "out" / server["env"]["AWM_WORKSPACE"]).resolve() == workspace.path.resolve()
+
+
+async def test_an_mcp_client_started_in_the_folder_sees_the_tools(
+    awm_real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    with Workspace.open(tmp_path / "real", create=True) as real:
+        import_awm(real.catalog, awm_real)
+        export(real, tmp_path / "out", Format.mcp, everything(real.catalog, ["gofundme"]))
+    server = json.loads((tmp_path / "out" / "mcp.json").read_text())["mcpServers"]["gofundme"]
+    parameters = StdioServerParameters(**server, cwd=tmp_path / "out")
+    async with stdio_client(parameters) as (reading, writing), ClientSession(reading, writing) as session:
+        await session.initialize()
+        assert "create_campaign" in {tool.name for tool in (await session.list_tools()).tools}
 
 
 def test_awm_is_imported_to_the_same_contents(workspace: Workspace, subset: Subset, tmp_path: Path) -> None:
