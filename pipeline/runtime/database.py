@@ -12,18 +12,17 @@ import math
 import sqlite3
 import time
 import weakref
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
 from typing import Any, NamedTuple
 
 import sqlalchemy
-from sqlalchemy import event
 from sqlalchemy.engine import Engine
-from sqlalchemy.orm import Session
-from sqlalchemy.pool import ConnectionPoolEntry, Pool, _ConnectionRecord
 
 from pipeline.runtime.build import FILE_FORMAT, FORMAT_AT
 from pipeline.runtime.clock import Clock, pin_sql_time
+from pipeline.runtime.connection import InstanceConnection
+from pipeline.runtime.pool import Handle, InstancePool
 
 _STATEMENT_CACHE = 512  # prepared statements kept; generated programs have a few hundred distinct ones
 
@@ -56,53 +55,13 @@ may differ in detail from the one it would read from the file."""
 _ACROSS_STATEMENTS = frozenset({"last_insert_rowid", "changes", "total_changes"})
 """SQL functions whose result is what an earlier statement of the same connection left behind."""
 
-
-class InstanceConnection(sqlite3.Connection):
-    """A SQLite connection that notices what would outlive the call on it, so that it can be replaced afterwards."""
-
-    marked = False
-    """Whether something was done that the next call on this connection could see."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._opened: list[weakref.ref[Any]] = []
-
-    def cursor(self, *args: Any, **kwargs: Any) -> sqlite3.Cursor:
-        """As `sqlite3.Connection.cursor`."""
-        cursor = super().cursor(*args, **kwargs)
-        self._opened.append(weakref.ref(cursor))
-        return cursor
-
-    def blobopen(self, *args: Any, **kwargs: Any) -> sqlite3.Blob:
-        """As `sqlite3.Connection.blobopen`."""
-        blob = super().blobopen(*args, **kwargs)
-        self._opened.append(weakref.ref(blob))
-        return blob
-
-    def close_all(self) -> None:
-        """Close all cursors. Giving SQLite another database while a statement reads this one crashes the process."""
-        for reference in self._opened:
-            opened = reference()
-            if opened is not None:
-                opened.close()
-        self._opened.clear()
-
-    def _marking(name: str) -> Callable[..., Any]:
-        def method(self: InstanceConnection, *args: Any, **kwargs: Any) -> Any:
-            self.marked = True
-            return getattr(sqlite3.Connection, name)(self, *args, **kwargs)
-
-        method.__name__ = name
-        return method
-
-    create_function = _marking("create_function")
-    create_aggregate = _marking("create_aggregate")
-    create_collation = _marking("create_collation")
-    create_window_function = _marking("create_window_function")
-    set_trace_callback = _marking("set_trace_callback")
-    set_authorizer = _marking("set_authorizer")
-    set_progress_handler = _marking("set_progress_handler")
-    del _marking
+_ENGINE_OPTIONS = frozenset(
+    {
+        *("execution_options", "hide_parameters", "isolation_level", "json_deserializer", "json_serializer"),
+        *("insertmanyvalues_page_size", "label_length", "native_datetime", "query_cache_size", "use_insertmanyvalues"),
+    }
+)
+"""What of `create_engine`'s options is about statements and values rather than about reaching a database."""
 
 
 class Stored(NamedTuple):
@@ -137,13 +96,15 @@ class Database:
     def __init__(self, clock: Clock, start: Stored, *, foreign_keys: bool = False) -> None:
         self.clock = clock
         self.foreign_keys = foreign_keys
-        self.pools: list[InstancePool] = []
+        self._pools: list[weakref.ref[InstancePool]] = []
         self.deadline = math.inf
         """The moment (`time.monotonic`) at which a running SQL statement is aborted."""
         self.reads_history = False
         """Whether the program asks what earlier statements of the connection did (`last_insert_rowid()` in SQL). The
         call that shows it may have seen another call's answer and has to be repeated; from then on every call ends
         with a new connection."""
+        self.written_for: set[str] = set()
+        """The kinds of database that the program's engines are for, other than SQLite."""
         self.owner: Handle | None = None
         """The handle that opened the current transaction, or that used the connection last."""
         self._swapping = False
@@ -175,7 +136,7 @@ class Database:
 
     def finish(self) -> None:
         """End a call: take back what it left checked out, roll back what it left open, undo what it left behind."""
-        for pool in self.pools:
+        for pool in self._living_pools():
             pool.take_back()
         connection = self.connection
         connection.close_all()
@@ -192,7 +153,7 @@ class Database:
 
     def _reconnect(self, snapshot: bytes) -> None:
         old = self.connection
-        for pool in self.pools:
+        for pool in self._living_pools():
             pool.forget()
         self._connect(snapshot)
         old.close()
@@ -225,9 +186,21 @@ class Database:
     def _interrupted(self) -> bool:
         return time.monotonic() > self.deadline
 
-    def settings(self) -> _Settings:
-        """A context in which what is done to the connection is the program's configuration and stays."""
-        return _Settings(self)
+    def _living_pools(self) -> list[InstancePool]:
+        """The pools of engines that are still there; a program may make one in every call."""
+        pools = [pool for reference in self._pools if (pool := reference()) is not None]
+        if len(pools) < len(self._pools):
+            self._pools = [weakref.ref(pool) for pool in pools]
+        return pools
+
+    @contextmanager
+    def settings(self) -> Generator[None]:
+        """What is done to the connection inside is the program's configuration and stays."""
+        connection = self.connection
+        marked = connection.marked
+        yield
+        connection.marked = marked
+        self._isolation_level = connection.isolation_level
 
     def _authorize(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
         if action in (sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT):
@@ -250,8 +223,10 @@ class Database:
 
         Options about reaching and pooling connections mean nothing here and are left out; so is logging.
         """
+        with suppress(sqlalchemy.exc.ArgumentError):
+            self.written_for |= {sqlalchemy.make_url(url).get_backend_name()} - {"sqlite"}
         pool = InstancePool(self)
-        self.pools.append(pool)
+        self._pools.append(weakref.ref(pool))
         kept = {name: value for name, value in options.items() if name in _ENGINE_OPTIONS}
         return sqlalchemy.create_engine("sqlite://", pool=pool, **kept)
 
@@ -262,160 +237,3 @@ class Database:
             pin_sql_time(connection, self.clock)
             return connection
         return Handle(self)
-
-
-_ENGINE_OPTIONS = frozenset(
-    {
-        *("execution_options", "hide_parameters", "isolation_level", "json_deserializer", "json_serializer"),
-        *("insertmanyvalues_page_size", "label_length", "native_datetime", "query_cache_size", "use_insertmanyvalues"),
-    }
-)
-
-
-class _Settings:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def __enter__(self) -> None:
-        self._marked = self._database.connection.marked
-
-    def __exit__(self, *_: object) -> None:
-        database = self._database
-        database.connection.marked = self._marked
-        database._isolation_level = database.connection.isolation_level
-
-
-class Handle:
-    """One user's hold on the shared connection: a session's, or one that `sqlite3.connect` gave.
-
-    It stands for a `sqlite3.Connection` of its own. Transactions belong to the handle whose statement opened them:
-    while one is open, commits and rollbacks of other handles wait for it (to be exact: they do nothing), so that a
-    helper that opens, reads and closes a session of its own does not end its caller's transaction.
-    """
-
-    def __init__(self, database: Database) -> None:
-        vars(self).update(_database=database, row_factory=None)
-
-    def cursor(self, *args: Any, **kwargs: Any) -> sqlite3.Cursor:
-        """As `sqlite3.Connection.cursor`."""
-        database = self._database
-        if not database.connection.in_transaction:
-            database.owner = self
-        cursor = database.connection.cursor(*args, **kwargs)
-        if self.row_factory is not None:
-            cursor.row_factory = self.row_factory
-        return cursor
-
-    def execute(self, *args: Any) -> sqlite3.Cursor:
-        """As `sqlite3.Connection.execute`."""
-        return self.cursor().execute(*args)
-
-    def executemany(self, *args: Any) -> sqlite3.Cursor:
-        """As `sqlite3.Connection.executemany`."""
-        return self.cursor().executemany(*args)
-
-    def executescript(self, script: str) -> sqlite3.Cursor:
-        """As `sqlite3.Connection.executescript`."""
-        return self.cursor().executescript(script)
-
-    def commit(self) -> None:
-        """Commit this handle's transaction."""
-        if self._database.owner is self:
-            self._database.connection.commit()
-
-    def rollback(self) -> None:
-        """Roll back this handle's transaction."""
-        if self._database.owner is self:
-            self._database.connection.rollback()
-
-    def close(self) -> None:
-        """Roll back; the connection stays open, it is the program's."""
-        self.rollback()
-
-    def __enter__(self) -> Handle:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.commit() if kind is None else self.rollback()
-
-    @property
-    def __class__(self) -> type:  # "connect" listeners ask isinstance(connection, sqlite3.Connection)
-        return InstanceConnection
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._database.connection, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "row_factory":
-            vars(self)[name] = value
-        else:
-            setattr(self._database.connection, name, value)
-
-
-class InstancePool(Pool):
-    """A SQLAlchemy pool over the program's one connection: every checkout is another handle on it."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(self._handle, reset_on_return=None)
-        self._database = database
-        self.out: list[_ConnectionRecord] = []
-        self._idle: list[_ConnectionRecord] = []
-        self.sessions: list[weakref.ref[Session]] = []
-
-    def _handle(self) -> Any:
-        return Handle(self._database)
-
-    def _do_get(self) -> _ConnectionRecord:
-        if self._idle:
-            record = self._idle.pop()
-        else:
-            with self._database.settings():  # listeners for "connect" run here: PRAGMAs, functions
-                record = _ConnectionRecord(self)
-        self.out.append(record)
-        return record
-
-    def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
-        if isinstance(record, _ConnectionRecord) and record in self.out:  # and was not taken back before
-            self.out.remove(record)
-            self._idle.append(record)
-            if record.dbapi_connection is not None:
-                record.dbapi_connection.rollback()
-
-    def take_back(self) -> None:
-        """Close the sessions that this call began, and disown what is still out.
-
-        Whoever holds it: when it is collected later, nothing must happen to other calls. Sessions are closed even if
-        they gave their connection back, because what they have loaded is this instance's.
-        """
-        for reference in self.sessions:
-            session = reference()
-            if session is not None:
-                with suppress(Exception):  # its own listeners may raise; what it holds is taken back below
-                    session.close()
-        self.sessions.clear()
-        for record in self.out:
-            record.fairy_ref = None
-        self.out.clear()
-
-    def forget(self) -> None:
-        """Drop all records; the next checkout connects anew, and "connect" listeners run again."""
-        self.out.clear()
-        self._idle.clear()
-
-    def dispose(self) -> None:
-        """Nothing: the connection belongs to the program."""
-
-    def recreate(self) -> InstancePool:
-        """Itself: `Engine.dispose` asks for a fresh pool, and there is only one connection."""
-        return self
-
-    def status(self) -> str:
-        """As `Pool.status`."""
-        return f"{len(self.out)} checked out"
-
-
-@event.listens_for(Session, "after_begin")
-def _remember_session(session: Session, transaction: object, connection: sqlalchemy.Connection) -> None:
-    pool = connection.engine.pool
-    if isinstance(pool, InstancePool):
-        pool.sessions.append(weakref.ref(session))

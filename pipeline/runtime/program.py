@@ -125,12 +125,22 @@ def load(source: str, *, name: str, template: bytes, now: datetime | None, forei
         routes={entry.tool.name: entry for entry in routes},
         start=start,
         tables_added=tuple(sorted(_tables(start.snapshot) - _tables(found))),
-        findings=(*findings, *state.findings),
+        findings=(*findings, *state.findings, *map(_other_database, sorted(database.written_for))),
         filename=filename,
         clock=clock,
         database=database,
         loop=loop,
         state=state,
+    )
+
+
+def _other_database(kind: str) -> Finding:
+    return Finding(
+        code="other_database",
+        severity="warn",
+        where="code",
+        message=f"The program is written for {kind}; it runs on SQLite here.",
+        remedy="Make the engine from DATABASE_PATH, and keep to what SQLite can do.",
     )
 
 

@@ -55,6 +55,17 @@ def x():
     assert call(running, "x")["body"] == [7]
 
 
+def test_a_program_for_another_kind_of_database_runs_on_sqlite_and_is_reported() -> None:
+    found = load(
+        "from fastapi import FastAPI\nfrom sqlalchemy import create_engine\n"
+        "engine = create_engine('postgresql://kit@db/app')\nother = create_engine('app.db')\napp = FastAPI()\n",
+        name="other",
+        template=EMPTY,
+        now=NOW,
+    )
+    assert [(finding.code, "postgresql" in finding.message) for finding in found.findings] == [("other_database", True)]
+
+
 def test_tables_that_the_program_makes_itself_are_named() -> None:
     made = program()
     assert made.tables_added == ("items",)
