@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import ArgumentError
 
 from pipeline.runtime.build import FILE_FORMAT, FORMAT_AT
 from pipeline.runtime.clock import Clock, pin_sql_time
@@ -223,7 +224,7 @@ class Database:
 
         Options about reaching and pooling connections mean nothing here and are left out; so is logging.
         """
-        with suppress(sqlalchemy.exc.ArgumentError):
+        with suppress(ArgumentError):
             self.written_for |= {sqlalchemy.make_url(url).get_backend_name()} - {"sqlite"}
         pool = InstancePool(self)
         self._pools.append(weakref.ref(pool))
