@@ -62,13 +62,16 @@ def read_judgements(workspace: Path) -> list[Judgement]:
 
 
 def add_judgement(workspace: Path, a: str, b: str, same: bool, by: str = "") -> None:
-    """Keep a judgement; a newer one about the same pair replaces the older."""
+    """Keep a judgement; a newer one about the same pair replaces the older. Raises UserError where it cannot."""
     low, high = sorted((a, b))
     kept = [judged for judged in read_judgements(workspace) if (judged.a, judged.b) != (low, high)]
     kept.append(Judgement(low, high, same, by, datetime.now(UTC).isoformat(timespec="seconds")))
     draft = workspace / f"concepts.json.{os.getpid()}.new"
-    draft.write_text(json.dumps({"pairs": [asdict(judged) for judged in kept]}, indent=1), "utf-8")
-    draft.replace(workspace / "concepts.json")
+    try:
+        draft.write_text(json.dumps({"pairs": [asdict(judged) for judged in kept]}, indent=1), "utf-8")
+        draft.replace(workspace / "concepts.json")
+    except OSError as error:
+        raise UserError(f"The judgement cannot be kept in {workspace}: {error.strerror}.") from None
 
 
 def calibrate(judgements: Sequence[Judgement], names: Sequence[str], tree: Tree) -> Calibration | None:

@@ -77,10 +77,13 @@ class VectorCache:
     """
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._database = sqlite3.connect(path, timeout=30, check_same_thread=False)
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)")
+        """Open the file, making it if it is not there. Raises UserError where that cannot be done."""
+        self._path = path
+        with self._explained():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(path, timeout=30, check_same_thread=False)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)")
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, np.ndarray]:
         """The vectors that are there."""
@@ -88,16 +91,26 @@ class VectorCache:
         for start in range(0, len(keys), 500):
             some = keys[start : start + 500]
             query = f"SELECT key, vector FROM vectors WHERE key IN ({','.join('?' * len(some))})"
-            found.update(
-                (key, np.frombuffer(raw, dtype=np.float32)) for key, raw in self._database.execute(query, some)
-            )
+            with self._explained():
+                rows = self._database.execute(query, some).fetchall()
+            found.update((key, np.frombuffer(raw, dtype=np.float32)) for key, raw in rows)
         return found
 
     def put(self, vectors: Iterable[tuple[bytes, np.ndarray]]) -> None:
-        """Keep vectors as float32."""
+        """Keep vectors as float32. Raises UserError where the disk is full."""
         rows = [(key, np.asarray(vector, dtype=np.float32).tobytes()) for key, vector in vectors]
-        with self._database:
+        with self._explained(), self._database:
             self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+
+    @contextmanager
+    def _explained(self) -> Generator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise UserError(
+                f"The kept vectors {self._path} cannot be used: {error}. Free the disk, or delete the file: it is made "
+                "again from the texts."
+            ) from error
 
     def close(self) -> None:
         """Let go of the file."""

@@ -97,4 +97,5 @@ def write_page(
         draft.write_text(figure.to_html(include_plotlyjs=True, full_html=True), "utf-8")
         draft.replace(path)
     except OSError as error:
+        draft.unlink(missing_ok=True)
         raise UserError(f"The map {path} cannot be written: {error.strerror}.") from None

@@ -143,3 +143,11 @@ def test_two_processes_may_share_a_cache(tmp_path: Path) -> None:
     assert one.get([b"l"])[b"l"].tolist() == [1, 1]
     one.close()
     other.close()
+
+
+def test_a_cache_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "vectors.db").write_text("not a database, but long enough to look at: " * 20)
+    with pytest.raises(UserError, match=r"vectors\.db cannot be used: file is not a database"):
+        VectorCache(tmp_path / "vectors.db")
+    with pytest.raises(UserError, match="cannot be used"):
+        VectorCache(tmp_path / "vectors.db" / "below")
