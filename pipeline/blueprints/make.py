@@ -22,6 +22,7 @@ from pipeline.blueprints.tasks import Planner, Task
 from pipeline.blueprints.twins import add_twins
 from pipeline.blueprints.variant import STYLES, Size, vary
 from pipeline.blueprints.world import World
+from pipeline.errors import UserError
 from pipeline.model import DEFAULT_NOW, AuthorKind, Environment, Mode, Solution, Verifier
 
 TASKS = 10
@@ -93,7 +94,10 @@ def blueprint(domain: Domain, seed: int, index: int, size: Size = "small", *, ta
         if len(planned) == tasks:
             break
     if best is None:
-        raise RuntimeError(f"{domain.name}: no rows keep the rules (seed {seed}, index {index})")
+        raise UserError(
+            f"{domain.file}: {WORLD_TRIES} times, some entity got no rows, or rules that are computed over all rows "
+            f"were broken (seed {seed}, index {index}); make rows likelier to keep the rules"
+        )
     return best
 
 

@@ -116,7 +116,11 @@ class OrmSource:
             return f"{self.identity(left) if row else self.value(left)} is {'not ' if op == '!=' else ''}None"
         if left.kind.base == "row" and right.kind.base == "row":
             return f"{self.identity(left)} {op} {self.identity(right)}"
-        return f"{self.value(left)} {op} {self.value(right)}"
+        return f"{self._operand(left)} {op} {self._operand(right)}"
+
+    def _operand(self, node: Node) -> str:
+        text = self.value(node)
+        return f"({text})" if isinstance(node, Comparison | Membership | Negation) else text
 
     def _constants(self, choices: tuple[Literal, ...]) -> str:
         return f"({', '.join(self.value(choice) for choice in choices)}{',' if len(choices) == 1 else ''})"

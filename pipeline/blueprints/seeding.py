@@ -77,9 +77,9 @@ class Seeding:
                     setattr(row, one.name, self.draw(one, row))
 
     def finish(self) -> bool:
-        """Compute what is computed over other rows, and say whether every rule holds for every row."""
+        """Compute what is computed over other rows, and say whether every rule holds for every row and none lacks."""
         self.world.compute()
-        return all(
+        return all(self.world.tables.values()) and all(
             self.world.broken(row) is None
             for entity in self.domain.entities.values()
             if entity.rules
@@ -111,18 +111,28 @@ class Seeding:
         labels: dict[str, str] = {}
         for _ in range(ROW_TRIES):
             row = self.world.add(entity.name)
-            for one in entity.fields.values():
-                if one.notation.unique and one.name not in fixed:
-                    if one.name not in labels:
-                        labels[one.name] = self.label(entity, one)
-                    value = labels[one.name]
-                else:
-                    value = fixed[one.name] if one.name in fixed else self.draw(one, row)
-                setattr(row, one.name, value)
-            if all(self.world.value(test, {entity.name: row}) for test in tests):
+            if self._filled(entity, row, fixed, labels) and all(
+                self.world.value(test, {entity.name: row}) for test in tests
+            ):
                 return row
             self.world.discard(row)
         return None
+
+    def _filled(self, entity: Entity, row: Row, fixed: Mapping[str, Any], labels: dict[str, str]) -> bool:
+        """Give a row its values. False where it has to refer to a row and there is none to choose."""
+        for one in entity.fields.values():
+            if one.name in fixed:
+                value = fixed[one.name]
+            elif one.notation.unique:
+                if one.name not in labels:
+                    labels[one.name] = self.label(entity, one)
+                value = labels[one.name]
+            else:
+                value = self.draw(one, row)
+            if value is None and one.reference and not one.notation.kind.nullable:
+                return False
+            setattr(row, one.name, value)
+        return True
 
     def _deferred(self, need: str) -> bool:
         entity, _, name = need.partition(".")

@@ -93,7 +93,11 @@ class SqlSource:
         if op in ("==", "!="):
             loose = nullable(left) or nullable(right)
             op = {"==": "IS" if loose else "=", "!=": "IS NOT" if loose else "<>"}[op]
-        return f"{self.value(left)} {op} {self.value(right)}"
+        return f"{self._operand(left)} {op} {self._operand(right)}"
+
+    def _operand(self, node: Node) -> str:
+        text = self.value(node)
+        return f"({text})" if isinstance(node, Comparison | Membership | Negation) else text
 
     def _each(self, node: Each) -> str:
         inner = self.within(node.item)
