@@ -2,32 +2,42 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+WORKSPACE ?= $(or $(AWM_WORKSPACE),awm-workspace)
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: install studio test lint bench clean
+.PHONY: install install-all studio test lint bench pictures clean
 
-install: $(VENV)/.installed  ## set up .venv and nothing else
+install: $(VENV)/.installed  ## set up .venv: the studio and the developer's tools, without torch
+install-all: $(VENV)/.installed-all  ## and what concepts, exports and training need (torch and others: 2.4 GB)
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "make: no python3 found: install Python 3.11 or newer, or set PYTHON=/path/to/python"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than 3.11: set PYTHON=/path/to/python3.11 (or newer)"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: $(PYTHON) has no venv: install it (Debian, Ubuntu: apt install python3-venv)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) '.[dev]'
 	@touch $@
 
-studio: install  ## set everything up, prepare a workspace and open the studio
-	@$(BIN)/awm-studio
+$(VENV)/.installed-all: $(VENV)/.installed
+	$(PIP) '.[dev,hf,concepts,train]'
+	@touch $@
 
-test: install  ## set everything up and run the tests
+studio: install  ## set everything up, make 24 environments if there are none, and open the studio on them
+	@test -e "$(WORKSPACE)/catalog.db" || $(BIN)/awm-studio synth --offline --count 24 --seed 7 --workspace "$(WORKSPACE)" >/dev/null
+	@$(BIN)/awm-studio --workspace "$(WORKSPACE)"
+
+test: install-all  ## set everything up and run the tests
 	$(BIN)/pytest -n auto
 
-lint: install
+lint: install-all
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ty check
 	$(BIN)/lint-imports
 
-bench: install  ## measure, on this machine, what the README claims
+bench: install-all  ## measure, on this machine, what the README claims
 	$(BIN)/pytest tests/benchmarks -m benchmark -s
 
 clean:
