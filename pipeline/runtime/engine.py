@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pipeline.runtime.build import build
 from pipeline.runtime.database import Stored, schema_key
 from pipeline.runtime.faults import server_error
-from pipeline.runtime.invoke import Answer, Invoker
+from pipeline.runtime.invoke import Answer, Invoker, refuse_nan
 from pipeline.runtime.program import Program
 from pipeline.runtime.time_limit import TimeLimit, time_limit
 from pipeline.runtime.tools import ArgumentCheck, error_text, json_text, unknown_tool_text
@@ -56,6 +56,7 @@ class Engine:
         self._invokers: dict[str, Invoker] = {}
         self._checks: dict[str, ArgumentCheck] = {}
         self._calls = self._timeouts = 0
+        refuse_nan(program.app)
         self._number(State(program.start, program.state.save()))
 
     def put(self, snapshot: bytes) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 import inspect
 import json
 import re
@@ -62,19 +63,9 @@ class Invoker:
     """Calls one tool of an app. `answer` is a coroutine; run it on the program's loop."""
 
     def __init__(self, app: FastAPI, entry: ToolRoute) -> None:
+        self._app = app
         self._entry = entry
         self._plain = _PlainRoute(app, entry) if is_plain(app, entry) else None
-        self._recorder = _ErrorRecorder(_app_with_only(app, entry.route) if entry.shadowed else app)
-        transport = httpx.ASGITransport(app=self._recorder, raise_app_exceptions=False)
-        self._client = httpx.AsyncClient(transport=transport, base_url=BASE_URL)
-        for field in (entry.route.response_field, *(entry.route.response_fields or {}).values()):
-            if field is not None:
-                field.serialize_json = _strict_json(field)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether ordinary arguments take the direct way."""
-        return self._plain is not None
 
     async def answer(self, arguments: Mapping[str, Any], *, direct: bool = True) -> Answer:
         """Call the tool; `direct=False` goes through the whole application even where that is not needed."""
@@ -82,6 +73,15 @@ class Invoker:
         if direct and self._plain is not None and self._plain.takes(request):
             return await self._plain.answer(request)
         return await self._through_app(request)
+
+    @functools.cached_property
+    def _recorder(self) -> _ErrorRecorder:
+        return _ErrorRecorder(_app_with_only(self._app, self._entry.route) if self._entry.shadowed else self._app)
+
+    @functools.cached_property
+    def _client(self) -> httpx.AsyncClient:
+        transport = httpx.ASGITransport(app=self._recorder, raise_app_exceptions=False)
+        return httpx.AsyncClient(transport=transport, base_url=BASE_URL, trust_env=False)
 
     async def _through_app(self, request: _Request) -> Answer:
         self._recorder.error = None
@@ -168,6 +168,9 @@ class _PlainRoute:
             return False
         if not all(_SAFE_PATH_VALUE.fullmatch(value) for value in request.path_values.values()):
             return False
+        found = self._route.path_regex.match(request.path)
+        if found is None or found.groupdict() != request.path_values:  # `/{a}-{b}` may be read in two ways
+            return False
         if any(pattern.match(request.path) for pattern in self._rivals):
             return False
         try:
@@ -239,12 +242,18 @@ def _json(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _strict_json(field: Any) -> Any:
-    """Serialise a response as FastAPI 0.115 did.
+def refuse_nan(app: FastAPI) -> None:
+    """Make an app's routes write responses as FastAPI 0.115 did.
 
     Newer versions let pydantic write the JSON, which turns NaN into null where upstream answers with an error.
     """
+    for route in iter_route_contexts(app.routes):
+        field = getattr(route, "response_field", None)
+        if field is not None:
+            field.serialize_json = _strict_json(field)
 
+
+def _strict_json(field: Any) -> Any:
     def serialize_json(value: Any, **options: Any) -> bytes:
         return _json(field.serialize(value, **options)).encode("utf-8")
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from fastapi import FastAPI
+from sqlalchemy.orm import configure_mappers
 
 from pipeline.findings import Finding
 from pipeline.runtime import substitutes
@@ -113,6 +114,8 @@ def load(source: str, *, name: str, template: bytes, now: datetime | None, forei
         tree = ast.parse(source, filename)
         exec(compile(tree, filename, "exec"), vars(module))
         app = _app_of(module)
+        with contextlib.suppress(Exception):  # what is wrong with the models, the calls that use them will say
+            configure_mappers()
         loop.run(_start(app))
         routes, findings = list_tools(app, tree)
     database.finish()

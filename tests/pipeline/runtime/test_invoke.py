@@ -140,6 +140,14 @@ def names():
 def recurses():
     return recurses()
 
+@app.get("/nan", operation_id="nan")
+def nan() -> Dict[str, float]:
+    return {"x": float("nan")}
+
+@app.get("/between/{a}-{b}", operation_id="between")
+def between(a: str, b: str):
+    return [a, b]
+
 @app.get("/nothing", operation_id="nothing", status_code=204)
 def nothing():
     return {"ignored": True}
@@ -180,6 +188,7 @@ def unusual() -> Engine:
         ("recurses", 500, "Error calling recurses. Status code: 500. Response: Internal Server Error"),
         ("nothing", 204, ""),
         ("answers_500", 503, 'Error calling answers_500. Status code: 503. Response: {"detail":{"why":"closed"}}'),
+        ("nan", 500, "Error calling nan. Status code: 500. Response: Internal Server Error"),
         ("not_json", 500, "Error calling not_json. Status code: 500. Response: Internal Server Error"),
         ("half_done", 500, "Error calling half_done. Status code: 500. Response: Internal Server Error"),
     ],
@@ -188,6 +197,11 @@ def test_unusual_handlers_answer_as_behind_a_server(unusual: Engine, tool: str, 
     reply = unusual.call(0, 0, tool, {}, timeout=10)[1]
     assert (reply["status"], reply["text"]) == (status, text)
     same_both_ways(unusual, tool, {})
+
+
+def test_values_that_can_be_read_in_two_ways_are_read_as_the_router_reads_them(unusual: Engine) -> None:
+    same_both_ways(unusual, "between", {"a": "1", "b": "2-3"})
+    same_both_ways(unusual, "between", {"a": "1-2", "b": "3"})
 
 
 def test_work_left_for_later_is_done_until_the_next_call(unusual: Engine) -> None:
