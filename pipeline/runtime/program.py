@@ -69,6 +69,8 @@ class Program:
     database: Database = field(repr=False)
     loop: InlineLoop = field(repr=False)
     state: ModuleState = field(repr=False)
+    lifespan: Any = field(repr=False)
+    """The context that the start-up code is in; it is never left, since the app is never shut down."""
 
     @property
     def template(self) -> bytes:
@@ -116,24 +118,26 @@ def load(source: str, *, name: str, template: bytes, now: datetime | None, forei
         app = _app_of(module)
         with contextlib.suppress(Exception):  # what is wrong with the models, the calls that use them will say
             configure_mappers()
-        loop.run(_start(app))
+        lifespan = loop.run(_start(app))
         routes, findings = list_tools(app, tree)
-    database.finish()
-    start = database.state()
-    state = ModuleState(module, app.state._state, tree)
+        database.finish()
+        start = database.state()
+        added = _tables(start.snapshot) - _tables(found)
+        state = ModuleState(module, app.state._state, tree)
     return Program(
         name=name,
         source=source,
         app=app,
         routes={entry.tool.name: entry for entry in routes},
         start=start,
-        tables_added=tuple(sorted(_tables(start.snapshot) - _tables(found))),
+        tables_added=tuple(sorted(added)),
         findings=(*findings, *state.findings, *map(_other_database, sorted(database.written_for))),
         filename=filename,
         clock=clock,
         database=database,
         loop=loop,
         state=state,
+        lifespan=lifespan,
     )
 
 
@@ -161,10 +165,11 @@ def _app_of(module: types.ModuleType) -> FastAPI:
     return app
 
 
-async def _start(app: FastAPI) -> None:
-    """Run the app's start-up code, as a server does before its first request."""
+async def _start(app: FastAPI) -> Any:
+    """Run the app's start-up code, as a server does before its first request; gives the context that it is in."""
     context = app.router.lifespan_context(app)
     await context.__aenter__()
+    return context
 
 
 @contextlib.contextmanager
@@ -225,7 +230,7 @@ def _innermost_line(error: BaseException, filename: str) -> int | None:
 
 
 def _line_text(source: str, line: int | None) -> str:
-    lines = source.splitlines()
+    lines = source.split("\n")
     return lines[line - 1].strip() if line is not None and 0 < line <= len(lines) else ""
 
 
