@@ -91,9 +91,12 @@ class Client:
         """The complete reply to a request, from the kept replies where it was asked before.
 
         A reply cut by the token limit is asked for again with a higher limit (where it must be JSON of a schema, which
-        cannot be resumed) or taken up where it stopped. Raises ModelFault where there is no complete reply.
+        cannot be resumed) or taken up where it stopped. Raises ModelFault where there is no complete reply, and for a
+        `raw` request, whose reply may be incomplete, only where there is none.
         """
         reply = await self._exchange(request, profile, watch)
+        if request.raw:
+            return reply
         for _ in range(CONTINUATIONS):
             if reply.finish != "length":
                 break
@@ -174,7 +177,8 @@ class Client:
                 reservation.spent = usage.usd
                 if heard.finish is None:
                     watch.notify("lost", {"key": key, "model": profile.model, "usd": usage.usd})
-        thinking, text = split_thinking("".join(heard.text))
+        said = "".join(heard.text)
+        thinking, text = ("", said) if request.raw else split_thinking(said)
         return Reply(
             text=text,
             thinking="\n".join(part for part in ("".join(heard.thinking), thinking) if part),
@@ -184,6 +188,8 @@ class Client:
             usage=usage,
             at=datetime.now(UTC),
             keys=(key,),
+            calls=heard.tool_calls,
+            tokens=heard.tokens,
         )
 
     async def _embedded(

@@ -6,6 +6,7 @@ import hashlib
 import sqlite3
 import threading
 import zlib
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import orjson
 
 from pipeline.errors import UserError
 from pipeline.llm.faults import FaultKind, ModelFault
-from pipeline.llm.request import Reply, Usage
+from pipeline.llm.request import Reply, Tokens, ToolCall, Usage
 
 FILE_NAME = "replies.db"
 """The file in a workspace; copy it into another workspace to replay a run there."""
@@ -66,6 +67,8 @@ class Replies:
             at=datetime.fromisoformat(row[1]),
             keys=(key,),
             replayed=True,
+            calls=tuple(ToolCall(**call) for call in reply.get("calls", ())),
+            tokens=Tokens(**{name: tuple(ids) for name, ids in reply.get("tokens", {}).items()}),
         )
 
     def request(self, key: str) -> dict[str, Any] | None:
@@ -88,7 +91,7 @@ class Replies:
             body = message["content"].encode()
             sha = hashlib.sha256(body).digest()
             texts.append((sha, zlib.compress(body)))
-            messages.append({"role": message["role"], "sha": sha.hex()})
+            messages.append({name: value for name, value in message.items() if name != "content"} | {"sha": sha.hex()})
         answer = {
             "text": reply.text,
             "thinking": reply.thinking,
@@ -97,6 +100,10 @@ class Replies:
             "model": reply.model,
             "usage": {name: getattr(reply.usage, name) for name in Usage.__slots__},
         }
+        if reply.calls:
+            answer["calls"] = [asdict(call) for call in reply.calls]
+        if reply.tokens != Tokens():
+            answer["tokens"] = asdict(reply.tokens)
         row = (
             key,
             zlib.compress(orjson.dumps({**document, "messages": messages})),

@@ -14,11 +14,34 @@ from pipeline.llm.profiles import Profile
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """One message of a conversation."""
+class ToolCall:
+    """A call that a model made by the server's own tool calling; `arguments` is the text it wrote, meant to be JSON."""
 
-    role: Literal["system", "user", "assistant"]
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation: an assistant's may hold the `calls` it made, a tool's answers one by `call_id`."""
+
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """The message as the chat API has it."""
+        document: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.calls:
+            document["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                for call in self.calls
+            ]
+        if self.call_id:
+            document["tool_call_id"] = self.call_id
+        return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +50,31 @@ class Request:
 
     `schema` asks for JSON of that shape. `sample` tells apart requests that are meant to be asked again although they
     are equal (another try at the same thing). `max_tokens` None means what the profile says.
+
+    `tools` are functions the model may call, as the chat API has them. `raw` asks for one reply as it came: thinking
+    tags stay in its text, and it may be cut or empty. `tokens` asks for token ids and logprobs, which not every server
+    gives.
     """
 
     messages: tuple[Message, ...]
     schema: Mapping[str, Any] | None = None
     max_tokens: int | None = None
     sample: int = 0
+    tools: tuple[Mapping[str, Any], ...] = ()
+    raw: bool = False
+    tokens: bool = False
 
     def document(self, profile: Profile) -> dict[str, Any]:
         """The request as one JSON object; without server address and key, so that it means the same anywhere."""
+        asked = {"tools": list(self.tools), "raw": self.raw, "tokens": self.tokens}
         return {
             "model": profile.model,
             "params": profile.params,
             "max_tokens": self.max_tokens or profile.max_tokens,
             "schema": self.schema,
             "sample": self.sample,
-            "messages": [{"role": message.role, "content": message.content} for message in self.messages],
+            **{name: value for name, value in asked.items() if value},
+            "messages": [message.document() for message in self.messages],
         }
 
     def key(self, profile: Profile) -> str:
@@ -73,8 +105,20 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Tokens:
+    """What a reply was made of, where the server says so: the ids it was given, the ids it chose, their logprobs.
+
+    Each is empty where the server did not give it.
+    """
+
+    prompt: tuple[int, ...] = ()
+    completion: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """A complete answer. `text` is without the thinking part, which is in `thinking`.
+    """A complete answer. `text` is without the thinking part, which is in `thinking`; `calls` are calls of tools.
 
     `finish` is the server's reason for stopping. `replayed` says that it came from the kept replies and cost nothing
     now; `usage` is what it cost when it was made. `keys` are what its pieces are kept under.
@@ -89,6 +133,8 @@ class Reply:
     at: datetime | None = None
     keys: tuple[str, ...] = ()
     replayed: bool = False
+    calls: tuple[ToolCall, ...] = ()
+    tokens: Tokens = Tokens()
 
 
 def estimate_tokens(text: str) -> int:
@@ -102,5 +148,5 @@ def most_tokens(request: Request) -> int:
     Byte-pair encodings average 3 to 4 bytes a token on English, JSON and code, 2.5 on dense SQL.
     """
     size = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
-    schema = len(orjson.dumps(request.schema)) if request.schema else 0
-    return (size + schema) // 2 + 16 * len(request.messages)
+    schemas = sum(len(orjson.dumps(shape)) for shape in (request.schema, *request.tools) if shape)
+    return (size + schemas) // 2 + 16 * len(request.messages)

@@ -13,7 +13,7 @@ import orjson
 from pipeline.llm import faults
 from pipeline.llm.faults import FaultKind, ModelFault
 from pipeline.llm.profiles import Profile
-from pipeline.llm.request import Request
+from pipeline.llm.request import Request, Tokens, ToolCall
 
 CONNECT_S = 10.0
 """Seconds to wait for a connection."""
@@ -37,11 +37,26 @@ class Heard:
     tokens_in: int | None = None
     tokens_out: int | None = None
     cached: int = 0
+    calls: dict[int, dict[str, str]] = field(default_factory=dict)  # by their place in the reply
+    prompt_ids: list[int] = field(default_factory=list)
+    completion_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
 
     @property
     def characters(self) -> int:
-        """How much text was received, thinking included."""
-        return sum(len(piece) for pieces in (self.text, self.thinking, self.refusal) for piece in pieces)
+        """How much text was received, thinking and calls included."""
+        pieces = (*self.text, *self.thinking, *self.refusal, *(call["arguments"] for call in self.calls.values()))
+        return sum(map(len, pieces))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls of tools, in their order."""
+        return tuple(ToolCall(**call) for _, call in sorted(self.calls.items()))
+
+    @property
+    def tokens(self) -> Tokens:
+        """What the server said of tokens."""
+        return Tokens(tuple(self.prompt_ids), tuple(self.completion_ids), tuple(self.logprobs))
 
 
 class Wire:
@@ -55,6 +70,7 @@ class Wire:
         self._key = profile.key()
         self._form = "schema" if profile.structured == "auto" else profile.structured
         self._usage = True
+        self._token_fields = {"logprobs": True, "return_token_ids": True}  # the second is vLLM's own
         host = urlsplit(profile.base_url).hostname or ""
         new_name = profile.api == "azure" or host.endswith("openai.com")
         self._limit_field = "max_completion_tokens" if new_name else "max_tokens"
@@ -144,6 +160,10 @@ class Wire:
         }
         if self._usage:
             fields["stream_options"] = {"include_usage": True}
+        if request.tools:
+            fields["tools"] = list(request.tools)
+        if request.tokens:
+            fields["extra_body"] = self._token_fields | self._profile.params
         if request.schema is None:
             return fields
         if self._form == "schema":
@@ -166,6 +186,10 @@ class Wire:
         if "stream_options" in told and self._usage:
             self._usage = False
             return True
+        if request.tokens and (refused := [name for name in self._token_fields if name in told]):
+            for name in refused:
+                del self._token_fields[name]
+            return True
         other = "max_completion_tokens" if self._limit_field == "max_tokens" else "max_tokens"
         if f"'{self._limit_field}'" in told and ("unsupported" in told or f"'{other}'" in told):
             self._limit_field = other
@@ -179,14 +203,16 @@ class Wire:
         return True
 
 
-def _alternating(request: Request) -> list[dict[str, str]]:
+def _alternating(request: Request) -> list[dict[str, Any]]:
     """The messages, neighbours of one role joined: some chat templates insist on alternating roles."""
-    messages: list[dict[str, str]] = []
+    messages: list[dict[str, Any]] = []
     for message in request.messages:
-        if messages and messages[-1]["role"] == message.role:
+        document = message.document()
+        plain = document.keys() == {"role", "content"}
+        if plain and messages and messages[-1].keys() == document.keys() and messages[-1]["role"] == message.role:
             messages[-1]["content"] += f"\n\n{message.content}"
         else:
-            messages.append({"role": message.role, "content": message.content})
+            messages.append(document)
     return messages
 
 
@@ -208,6 +234,7 @@ def is_closed(schema: Any) -> bool:
 
 def _hear(event: Mapping[str, Any], part: str, heard: Heard, on_delta: OnDelta) -> None:
     heard.model = event.get("model") or heard.model
+    heard.prompt_ids += event.get("prompt_token_ids") or ()
     if usage := event.get("usage"):
         heard.tokens_in = usage.get("prompt_tokens") or heard.tokens_in
         heard.tokens_out = usage.get("completion_tokens") or heard.tokens_out
@@ -222,10 +249,24 @@ def _hear(event: Mapping[str, Any], part: str, heard: Heard, on_delta: OnDelta) 
             ("refusal", "text", heard.refusal),
         ):
             if isinstance(piece := said.get(name), str) and piece:
-                clean = piece.encode("utf-8", "replace").decode()  # a lone surrogate can be neither kept nor sent
-                pieces.append(clean)
-                on_delta(kind, clean)
+                pieces.append(_clean(piece))
+                on_delta(kind, pieces[-1])
+        for place, call in enumerate(said.get("tool_calls") or ()):
+            _hear_call(call, heard.calls.setdefault(call.get("index", place), {"id": "", "name": "", "arguments": ""}))
+        heard.completion_ids += choice.get("token_ids") or ()
+        heard.logprobs += [token["logprob"] for token in (choice.get("logprobs") or {}).get("content") or ()]
         heard.finish = choice.get("finish_reason") or heard.finish
+
+
+def _hear_call(piece: Mapping[str, Any], call: dict[str, str]) -> None:
+    function = piece.get("function") or {}
+    call["id"] = piece.get("id") or call["id"]
+    call["name"] = function.get("name") or call["name"]
+    call["arguments"] += _clean(function.get("arguments") or "")
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()  # a lone surrogate can be neither kept nor sent
 
 
 def _hear_whole(body: Any, heard: Heard, on_delta: OnDelta) -> None:
