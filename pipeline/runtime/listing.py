@@ -278,17 +278,17 @@ def _renamed(operation: str, name: str, *, duplicate: bool) -> Finding:
             code="duplicate_operation",
             severity="error",
             where=f"code: {name}",
-            message=f"The operation id {operation} is used more than once; this one is called {name}.",
+            message=f"the operation id {operation} is used more than once; this one is called {name}",
             evidence=operation,
-            remedy="Give every operation an id of its own, in the spec and in the code.",
+            remedy="give every operation an id of its own, in the spec and in the code",
         )
     return Finding(
         code="tool_name",
         severity="warn",
         where=f"code: {name}",
-        message=f"The operation id {operation} cannot be a tool's name; it is called {name}.",
+        message=f"the operation id {operation} cannot be a tool's name; it is called {name}",
         evidence=operation,
-        remedy=f"Use at most {MAX_NAME} letters, digits, _ and -.",
+        remedy=f"use at most {MAX_NAME} letters, digits, _ and -",
     )
 
 
@@ -302,9 +302,9 @@ def _schema_findings(tool: Tool) -> list[Finding]:
                 code="tool_schema",
                 severity="warn",
                 where=f"code: {tool.name}",
-                message="The input schema is not valid JSON Schema: an upstream server refuses every call of it.",
+                message=f"the input schema of {tool.name} is not valid JSON Schema: an upstream server refuses every call",
                 evidence=f"code:{tool.line}: {error.message} in {error.json_path}",
-                remedy="Correct the parameter's declaration; `examples` is a list.",
+                remedy="correct the parameter's declaration; `examples` is a list",
             )
         ]
     return []
@@ -326,9 +326,9 @@ def _shadowed(tool: Tool, winner: RouteContext) -> Finding:
         code="shadowed_route",
         severity="error",
         where=f"code: {tool.name}",
-        message=f"A server never reaches {tool.method} {tool.path}: {winner.path} is defined before it.",
+        message=f"a server never reaches {tool.method} {tool.path}: {winner.path} is defined before it",
         evidence=f"code:{tool.line}: {tool.operation_id}, taken by {winner.name}",
-        remedy="Give the operations different paths or methods, or define the more specific path first.",
+        remedy="give the operations different paths or methods, or define the more specific path first",
     )
 
 

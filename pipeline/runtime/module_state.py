@@ -280,7 +280,7 @@ def _finding(name: str, change: _Change, *, carried: bool) -> Finding:
         severity="warn" if carried else "error",
         where=f"code:{change.line}",
         message=f"`{name}` keeps state outside the database"
-        + ("; every instance gets its own copy." if carried else " and cannot be copied: instances share it."),
+        + ("; every instance gets its own copy" if carried else " and cannot be copied: instances share it"),
         evidence=re.sub(r"\s+", " ", change.text)[:200],
-        remedy="Keep it in a table: snapshots, diffs and verifiers see only the database.",
+        remedy="keep it in a table: snapshots, diffs and verifiers see only the database",
     )

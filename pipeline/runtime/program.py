@@ -146,8 +146,8 @@ def _other_database(kind: str) -> Finding:
         code="other_database",
         severity="warn",
         where="code",
-        message=f"The program is written for {kind}; it runs on SQLite here.",
-        remedy="Make the engine from DATABASE_PATH, and keep to what SQLite can do.",
+        message=f"the program is written for {kind}; it runs on SQLite here",
+        remedy="make the engine from DATABASE_PATH, and keep to what SQLite can do",
     )
 
 
