@@ -123,11 +123,14 @@ class Engine:
             program.clock.at(call.tick)
             try:
                 answer = self._answer(call)
+            except BaseException:
+                program.state.discard()
+                raise
             finally:
                 database.finish()
             if database.reads_history == known_to_read_history:
                 return self._number(State(database.state(), program.state.save())), answer
-            # it may have seen another instance's history: once more, on the new connection
+            program.state.discard()  # it may have seen another instance's history: once more, on the new connection
 
     def _answer(self, call: _Call) -> Answer:
         program = self.program

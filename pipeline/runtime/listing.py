@@ -302,7 +302,7 @@ def _schema_findings(tool: Tool) -> list[Finding]:
                 code="tool_schema",
                 severity="warn",
                 where=f"code: {tool.name}",
-                message=f"the input schema of {tool.name} is not valid JSON Schema: an upstream server refuses every call",
+                message="the input schema is not valid JSON Schema: an upstream server refuses every call of this tool",
                 evidence=f"code:{tool.line}: {error.message} in {error.json_path}",
                 remedy="correct the parameter's declaration; `examples` is a list",
             )

@@ -81,6 +81,14 @@ class ModuleState:
             place.put(value)
         self._held = saved
 
+    def discard(self) -> None:
+        """Say that the module's state is not one that `save` gave or will be asked for: a call was cut off."""
+        self._held = None
+
+
+class _Absent:
+    """The value of a name that is not there: a function assigns it first (`global`)."""
+
 
 @dataclass(frozen=True)
 class _Place:
@@ -93,7 +101,7 @@ class _Place:
     @property
     def value(self) -> Any:
         """The value that is there now."""
-        return self.owner[self.key] if isinstance(self.owner, dict) else vars(self.owner)[self.key]
+        return (self.owner if isinstance(self.owner, dict) else vars(self.owner)).get(self.key, _Absent)
 
     def is_changed_by(self, change: _Change) -> bool:
         """Whether a change of the code is one of what is kept here, not of something behind it."""
@@ -101,7 +109,9 @@ class _Place:
 
     def put(self, value: Any) -> None:
         """Put a value there; into the object that is there already, if it can be, since others may refer to it."""
-        if not _refill(self.value, value):
+        if value is _Absent:
+            self.owner.pop(self.key, None)
+        elif not _refill(self.value, value):
             if isinstance(self.owner, dict):
                 self.owner[self.key] = value
             else:
@@ -138,6 +148,7 @@ def _values(module: types.ModuleType) -> Iterator[Any]:
 
 def _places(module: types.ModuleType, app_state: dict[str, Any], rebound: set[str]) -> Iterator[_Place]:
     names = vars(module)
+    yield from (_Place(name, names, name) for name in sorted(rebound - names.keys()))
     for name, value in list(names.items()):
         if name.startswith("__"):
             continue

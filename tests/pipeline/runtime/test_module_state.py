@@ -120,6 +120,45 @@ def test_what_cannot_be_copied_is_reported_and_forgotten() -> None:
     assert "instances share it" in files.message
 
 
+def test_a_call_that_is_cut_off_leaves_no_trace() -> None:
+    running = engine(
+        """
+        SEEN = []
+
+        @app.post("/hang", operation_id="hang")
+        async def hang():
+            SEEN.append("hung")
+            while True:
+                pass
+
+        @app.get("/seen", operation_id="seen")
+        async def seen():
+            return SEEN
+        """
+    )
+    assert running.call(0, 0, "hang", {}, timeout=0.1)[1]["status"] == 504
+    assert call(running, "seen")["body"] == []
+
+
+def test_names_that_a_function_makes_are_state_too() -> None:
+    running = engine(
+        """
+        @app.post("/set/{value}", operation_id="set")
+        async def set_name(value: str):
+            global NAME
+            NAME = value
+
+        @app.get("/name", operation_id="name")
+        async def name():
+            return globals().get("NAME")
+        """
+    )
+    state, _ = running.call(0, 0, "set", {"value": "kit"}, timeout=10)
+    assert call(running, "name", state=state)["body"] == "kit"
+    assert call(running, "name")["body"] is None
+    assert [found.code for found in running.program.findings] == ["module_state"]
+
+
 def test_programs_without_such_state_carry_nothing() -> None:
     running = engine(
         """
