@@ -164,12 +164,14 @@ class Studio(App[None]):
         from studio.screens.problem import ProblemScreen
 
         log.warning("%s", event.text)
-        if self.workspace is None:
+        if self.live is None:
+            self.note = "no workspace"
             if isinstance(self.screen, ProblemScreen):
                 self.screen.say(event.text)
             else:
                 self.push_screen(ProblemScreen(event.text))
             return
+        self.workspace = None
         self.note = "✗ the catalog cannot be read"
         self.notify(event.text, severity="error", timeout=30, markup=False)
 

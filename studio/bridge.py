@@ -7,8 +7,10 @@ app about them, at most every INTERVAL_S however many there are. While nothing w
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +75,7 @@ class Bridge:
         self._path = path
         self._post = post
         self._opened: Path | None = None
+        self._is_file = True
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="studio-bridge", daemon=True)
 
@@ -107,11 +110,11 @@ class Bridge:
         """Open the workspace and report news until told to stop. Raises UserError where it cannot be read."""
         from pipeline.workspace import Workspace
 
-        if self._opened is not None and not _size(self._opened / CATALOG):
+        if self._opened is not None and self._is_file and not _is_catalog(self._opened / CATALOG):
             raise UserError(GONE.format(self._opened))
         with Workspace.open(self._path, create=self._opened is None) as workspace:
             self._opened = workspace.path
-            here = workspace.settings.database_url is None
+            here = self._is_file = workspace.settings.database_url is None
             catalog = workspace.catalog
             stamp = _stamp(workspace.path) if here else ()
             last = max((event.id for event in catalog.last_events()), default=0)
@@ -135,8 +138,13 @@ def _is_gone(before: Stamp, now: Stamp) -> bool:
     return new is None or (old is not None and old[0] != new[0])
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+def _is_catalog(path: Path) -> bool:
+    """Whether there is a catalog in this file, as against nothing, or an empty database that a late reader made."""
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            return bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'scenarios'").fetchall())
+    except sqlite3.Error:
+        return False
 
 
 def _stamp(workspace: Path) -> Stamp:

@@ -12,7 +12,7 @@ from pipeline.errors import UserError
 from studio.commands.options import workspace_option
 
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Make and bring in": ("synth", "blueprint", "import"),
+    "Make and bring in": ("synth", "run", "blueprint", "import"),
     "Look": ("list", "show", "datasette", "diff"),
     "Run": ("tools", "call", "snapshot", "verify", "serve"),
     "Judge and pick": ("check", "diversity", "subset", "export"),

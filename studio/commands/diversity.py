@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+from studio.commands.options import (
+    counted,
+    json_option,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+    workspace_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +90,7 @@ def diversity_command(**options: Any) -> None:
 
     view = View(options["view"])
     asked = {"where": options["where"], "threshold": options["threshold"]}
-    effort = {"threads": options["threads"], "progress": _progress}
+    effort = {"threads": options["threads"], "progress": counted("embedded")}
     with open_workspace(options["workspace"]) as opened:
         model = choose_model(opened.settings, options["model"], options["base_url"])
         found = survey(opened, view, model, **asked, **effort)
@@ -105,12 +112,6 @@ def diversity_command(**options: Any) -> None:
         _print(measured, view.value, found.lacking)
         if comparison:
             _print_comparison(comparison, options["against"])
-
-
-def _progress(done: int, total: int) -> None:
-    end = "\n" if done == total else "\r"
-    if sys.stderr.isatty():
-        click.echo(f"embedded {done:,} of {total:,}{end}", err=True, nl=False)
 
 
 def _named(opened: Workspace, measured: Diversity, model: str) -> Diversity:

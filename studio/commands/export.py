@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rich_click as click
 
-from studio.commands.options import json_option, open_workspace, print_json, print_table, workspace_option
+from studio.commands.options import counted, json_option, open_workspace, print_json, print_table, workspace_option
 
 
 @click.command()
@@ -56,7 +56,7 @@ def export_command(
 
             catalog = opened.catalog
             chosen = Subset.from_json(catalog.subset(subset)) if subset else everything(catalog, names or None)
-            files = export(opened, Path(folder), Format(layout), chosen)
+            files = export(opened, Path(folder), Format(layout), chosen, progress=counted("written"))
     if as_json:
         print_json({"files": {name: asdict(file) for name, file in files.items()}})
     else:

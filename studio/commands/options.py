@@ -120,3 +120,14 @@ _PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in 
 def say(message: str) -> None:
     """Print progress or a remark on stderr."""
     click.echo(message, err=True)
+
+
+def counted(what: str) -> Callable[[int, int], None]:
+    """A progress callback that shows "WHAT 3 of 10" in one line on stderr, where that is a terminal."""
+
+    def show(done: int, total: int) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"{what} {done:,} of {total:,}", err=True, nl=False)
+            click.echo("\n" if done == total else "\r", err=True, nl=False)
+
+    return show

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+from studio.commands.options import (
+    counted,
+    json_option,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+    workspace_option,
+)
 
 if TYPE_CHECKING:
     from pipeline.records import StoredSubset
@@ -112,7 +120,7 @@ def _make(opened: Workspace, name: str, options: Mapping[str, Any]) -> Mapping[s
         seed=options["seed"],
     )
     rates = read_rates(Path(options["rates"])) if options["rates"] else {}
-    subset = make_subset(opened, recipe, rates, replace=options["replace"])
+    subset = make_subset(opened, recipe, rates, replace=options["replace"], progress=counted("embedded"))
     there = subset.card["environments"]["of"]
     if (recipe.budget or 0) > there:
         say(f"The budget is {recipe.budget:,}, and {there:,} environments can be picked: all are.")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import rich_click as click
 
 from pipeline.errors import UserError
@@ -9,7 +12,7 @@ from studio.commands.options import json_option, open_workspace, print_json, pri
 
 
 @click.command()
-@click.option("--count", type=click.IntRange(1), required=True, metavar="N", help="How many environments are wanted.")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="How many environments are wanted.")
 @click.option("--offline", is_flag=True, help="Make them by rules from the shipped domains: no model, no cost.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same environments.")
 @click.option(
@@ -20,31 +23,110 @@ from studio.commands.options import json_option, open_workspace, print_json, pri
     help="Offline: 6-10 tables and 12-20 tools, or near AWM's means of 18 tables, 130 rows and 35 tools.",
 )
 @click.option("--domain", metavar="NAME", help="Offline: only this domain (awm-studio blueprint list shows them).")
+@click.option(
+    "--seeds", type=click.Path(dir_okay=False), help="JSONL with name, description and category to start from."
+)
+@click.option("--model", metavar="M", help="A model's name, or a profile's [default: the settings' profiles].")
+@click.option("--base-url", metavar="U", help="The OpenAI-compatible server, for example http://localhost:8000/v1.")
+@click.option(
+    "--gate", "gates", multiple=True, metavar="STAGE[:warn]", help="Hold its results for approval. Repeatable."
+)
+@click.option("--budget", type=click.FloatRange(0), metavar="USD", help="Spend no more than this; then wait.")
+@click.option("--yes", is_flag=True, help="Do not ask before money is spent.")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished run: the newest, or --run.")
+@click.option("--run", "number", type=int, metavar="RUN", help="The run to go on with.")
+@click.option("--detach", is_flag=True, help="Work in a process of its own, which outlives this terminal.")
+@click.option("--replay", is_flag=True, help="Answer from the replies kept in this workspace; ask no server.")
+@click.option(
+    "--nearness",
+    type=click.Choice(["auto", "model", "endpoint", "ngrams"]),
+    default="auto",
+    show_default=True,
+    help="How near-duplicate scenarios are found: by embeddings here or at an endpoint, or by character n-grams.",
+)
 @json_option
 @workspace_option
-def synth_command(
-    count: int, offline: bool, seed: int, size: str, domain: str | None, as_json: bool, workspace: str | None
-) -> None:
-    """Make environments: by rules from a domain file, through the same files and checks as a model's.
+def synth_command(offline: bool, **options: Any) -> None:
+    """Make environments: with a model through five checked stages, or by rules from a domain file.
 
-    The same count and seed again change nothing, and an interrupted run goes on. Every environment made by rules
-    says so, and from which domain, in the catalog and at the head of its code.
+    With a model, every scenario flows through the stages alone (scenario, tasks, database, interface, verification);
+    what a model writes is executed, and what fails goes back to it. Everything is kept as it comes: interrupt it,
+    even with kill -9, and --resume repeats at most the calls that were in flight. Watch and steer it with
+    awm-studio run.
+
+    Offline, the same count and seed again change nothing. Every environment says who made it.
 
     Examples:
 
         awm-studio synth --offline --count 24
 
-        awm-studio synth --offline --count 48 --seed 7 --size paper
+        awm-studio synth --count 20 --model gpt-5-mini --budget 20
 
-        awm-studio synth --offline --count 10 --domain ledger --json
+        awm-studio synth --count 5 --model qwen3 --base-url http://localhost:8000/v1 --gate database:warn
+
+        awm-studio synth --resume --detach
     """
+    if offline:
+        by_rules(**options)
+    else:
+        sys.exit(with_model(**options))
+
+
+def with_model(
+    *,
+    count: int | None,
+    resume: bool,
+    number: int | None,
+    yes: bool,
+    detach: bool,
+    as_json: bool,
+    workspace: str | None,
+    **options: Any,
+) -> int:
+    """Start or go on with a synthesis by a model. Returns the exit code."""
+    from pipeline.engine.start import detach as hand_over
+    from pipeline.engine.start import unfinished
+    from studio.synthesis import Wanted, confirm, set_up, work_in_foreground
+
+    if resume is (count is not None):
+        raise UserError("Say how many environments are wanted (--count N), or go on with a run (--resume).")
+    with open_workspace(workspace, create=not resume) as opened:
+        if resume:
+            run = unfinished(opened, number)
+        else:
+            assert count is not None
+            names = ("seed", "seeds", "model", "base_url", "gates", "budget", "nearness", "replay")
+            run = set_up(opened, Wanted(count, **{name: options[name] for name in names}))
+            if not yes and not options["replay"] and sys.stdin.isatty():
+                confirm(run)
+        if not detach:
+            return work_in_foreground(opened, run, as_json=as_json)
+        pid = hand_over(opened, run)
+        if as_json:
+            print_json({"run": run.id, "pid": pid})
+        else:
+            say(f"Run {run.id} goes on in process {pid}. Watch it: awm-studio run show {run.id}")
+        return 0
+
+
+def by_rules(
+    *,
+    count: int | None,
+    seed: int,
+    size: str,
+    domain: str | None,
+    as_json: bool,
+    workspace: str | None,
+    **_: Any,
+) -> None:
+    """Make environments from domain files."""
     from typing import cast
 
     from pipeline.blueprints.synthesis import Request, planned, report, start, synthesise
     from pipeline.blueprints.variant import Size
 
-    if not offline:
-        raise UserError("A synthesis with a model is not part of this version: add --offline to make them by rules.")
+    if count is None:
+        raise UserError("Say how many environments are wanted: --count N.")
     request = Request(count, seed, cast(Size, size), domain)
     next(planned(request))  # an unknown domain is said before a workspace is made for it
     with open_workspace(workspace, create=True) as opened:

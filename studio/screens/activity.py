@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 TAIL = 300
 """How many of a run's newest events are shown."""
-ACTIVE = ("queued", "running", "waiting", "paused")
-"""States of a run that somebody works on, or should."""
+CAUGHT_UP = 20
+"""Of how many runs the progress is looked up when the screen is opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +130,11 @@ class ActivityScreen(Framed):
 
     @work(exclusive=True, group="catch up")
     async def _catch_up(self) -> None:
-        """Read how far the active runs are; what comes later is in the news."""
+        """Read how far the newest runs are; what comes later is in the news."""
         workspace = self.studio.workspace
         if workspace is None:
             return
-        for run in [run for run in self.studio.runs if run.state in ACTIVE]:
+        for run in self.studio.runs[:CAUGHT_UP]:
             self._note(await self.studio.ask(workspace.catalog.last_events, TAIL, run=run.id) or ())
         self._list()
 

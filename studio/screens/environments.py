@@ -68,10 +68,10 @@ class EnvironmentsScreen(Framed):
         """The list's columns; those in which nothing is known yet are left out."""
         columns = (
             Column("mark", "", self._mark_cell, width=1),
-            Column("name", "environment", lambda row: row.title or row.name, width=24, flex=4),
+            Column("name", "environment", lambda row: row.title or row.name, width=18, flex=4),
             Column("domain", "domain", lambda row: (row.domain or "", "muted"), width=8, flex=1, drop=5),
             Column("origin", "origin", lambda row: (row.origin, "muted"), width=9, drop=9),
-            *(_number(key, label) for key, label in NUMBERS.items()),
+            *(_number(key, label, drop) for key, (label, drop) in NUMBERS.items()),
             Column("verifiers", "ver", _verifiers, width=5, right=True, drop=4),
             Column("check", "check", lambda row: state(row.check), width=7),
             Column("audit", "audit", lambda row: state(row.audit), width=8, drop=7),
@@ -322,7 +322,8 @@ class EnvironmentsScreen(Framed):
         return self.current.name if self.current else ""
 
 
-NUMBERS = {"tables": "tbl", "rows": "rows", "tools": "tools", "tasks": "tasks"}
+NUMBERS = {"tables": ("tbl", 1), "rows": ("rows", 6), "tools": ("tools", 3), "tasks": ("tasks", 2)}
+"""Columns of counts: heading, and how soon each leaves a narrow list."""
 MAY_BE_UNKNOWN = ("domain", "audit", "concept")
 SORT_KEYS: dict[str, Callable[[Summary], Any]] = {
     "name": lambda row: (row.title or row.name).lower(),
@@ -332,14 +333,14 @@ SORT_KEYS: dict[str, Callable[[Summary], Any]] = {
 """Columns that are not sorted by the attribute of their name."""
 
 
-def _number(key: str, label: str) -> Column:
+def _number(key: str, label: str, drop: int) -> Column:
     return Column(
         key,
         label,
         lambda row: (count(getattr(row, key)), "" if getattr(row, key) is not None else "muted"),
         width=5,
         right=True,
-        drop=2 if key == "rows" else 0,
+        drop=drop,
     )
 
 

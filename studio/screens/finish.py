@@ -47,7 +47,8 @@ class FinishScreen(ModalScreen[None]):
         """Task, answer, and what the verifier says."""
         tasks = [(f"{number}  {one_line(text)}", number) for number, text in enumerate(self._env.tasks)]
         with Vertical(classes="dialog -tall"):
-            yield Static(f"Finish a task with the {len(self._session.calls)} calls so far", classes="title")
+            calls = len(self._session.calls)
+            yield Static(f"Finish a task with the {calls} call{'' if calls == 1 else 's'} so far", classes="title")
             yield Select[int](tasks, prompt="Which task?", id="task", compact=True)
             yield Static("", id="task-text", markup=False)
             yield Input(placeholder="final answer, if the task asks for one", id="answer", compact=True)

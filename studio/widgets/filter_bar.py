@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import Input, Static
 
 from curation.filters import Filter, FilterError, parse
+from studio.actions import bindings
 
 
 class FilterBar(Vertical):
     """Reads the filter while it is typed; a term that cannot be read is explained, and the others hold."""
+
+    BINDINGS = bindings("filter")
 
     class Changed(Message):
         """Another filter holds."""
@@ -70,11 +73,11 @@ class FilterBar(Vertical):
         event.stop()
         self.post_message(self.Left())
 
-    def on_key(self, event: events.Key) -> None:
-        """Down goes into the list, Escape clears and goes back."""
-        if event.key in ("down", "escape"):
-            event.stop()
-            event.prevent_default()
-            if event.key == "escape":
-                self.clear()
-            self.post_message(self.Left())
+    def action_to_list(self) -> None:
+        """Back to the list with the filter as it is."""
+        self.post_message(self.Left())
+
+    def action_clear(self) -> None:
+        """Back to the list with everything in it."""
+        self.clear()
+        self.post_message(self.Left())
