@@ -16,6 +16,9 @@ import orjson
 
 from pipeline.errors import UserError
 
+Progress = Callable[[int, int], None]
+"""Told how many of how many environments are written."""
+
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from curation.exports.folder import Privacy, WrittenFile, new_folder, write_json
+from curation.exports.folder import Privacy, Progress, WrittenFile, new_folder, write_json
 from curation.extras import require
 from curation.subset import Subset, changed
 from pipeline.errors import UserError
@@ -29,8 +29,10 @@ class Format(StrEnum):
     mcp = "mcp"
 
 
-def export(workspace: Workspace, folder: Path, layout: Format, subset: Subset) -> dict[str, WrittenFile]:
-    """Write a subset to a new folder; returns its files by name.
+def export(
+    workspace: Workspace, folder: Path, layout: Format, subset: Subset, *, progress: Progress | None = None
+) -> dict[str, WrittenFile]:
+    """Write a subset to a new folder; returns its files by name. `progress` hears from the format that takes long, hf.
 
     The folder appears whole or not at all. Raises UserError where it exists and is not empty or cannot be written,
     where an environment holds this machine's paths or secrets, or where a format that gives environments as they are
@@ -46,13 +48,20 @@ def export(workspace: Workspace, folder: Path, layout: Format, subset: Subset) -
     privacy = Privacy(workspace.path)
     privacy.check_row(subset.to_json(), "The recipe or card")
     with new_folder(folder) as draft:
-        files = _write(workspace, layout, subset, draft=draft, folder=folder, privacy=privacy)
+        files = _write(workspace, layout, subset, draft=draft, folder=folder, privacy=privacy, progress=progress)
         files["subset.json"] = write_json(draft / "subset.json", subset.to_json())
     return dict(sorted(files.items()))
 
 
 def _write(
-    workspace: Workspace, layout: Format, subset: Subset, *, draft: Path, folder: Path, privacy: Privacy
+    workspace: Workspace,
+    layout: Format,
+    subset: Subset,
+    *,
+    draft: Path,
+    folder: Path,
+    privacy: Privacy,
+    progress: Progress | None,
 ) -> dict[str, WrittenFile]:
     catalog = workspace.catalog
     match layout:
@@ -73,7 +82,7 @@ def _write(
                     except LoadFailed:
                         return None
 
-                return write_hf(catalog, draft, subset, privacy, tools)
+                return write_hf(catalog, draft, subset, privacy, tools=tools, progress=progress)
         case Format.verl:
             from curation.exports.verl import write_verl
 

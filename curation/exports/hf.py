@@ -12,7 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curation.exports.folder import Privacy, WrittenFile, write_text
+from curation.exports.folder import Privacy, Progress, WrittenFile, write_text
 from curation.exports.parquet import write_parquet
 from curation.exports.readme import licence_id, readme
 from curation.subset import TEST, TRAIN, Subset, frozen_contents, frozen_environment
@@ -54,15 +54,24 @@ The code is written by a generator: run it only in a sandbox.
 
 
 def write_hf(
-    catalog: Catalog, folder: Path, subset: Subset, privacy: Privacy, tools: ToolListing
+    catalog: Catalog,
+    folder: Path,
+    subset: Subset,
+    privacy: Privacy,
+    *,
+    tools: ToolListing,
+    progress: Progress | None = None,
 ) -> dict[str, WrittenFile]:
-    """Write a subset into a folder; returns the files by name. Raises UserError where something private is found."""
+    """Write a subset into a folder; returns the files by name. Raises UserError where something private is found.
+
+    `progress` is told how many of how many environments are written: listing their tools takes a moment each.
+    """
     splits = [split for split in (TRAIN, TEST) if subset.environments(split)]
     files = {}
     for split in splits:
         rows = privacy.checked(_task_rows(catalog, subset, split), itemgetter("environment"))
         files[f"data/{split}.parquet"] = write_parquet(folder / f"data/{split}.parquet", _schema(TASK_COLUMNS), rows)
-    rows = privacy.checked(_environment_rows(catalog, subset, tools), itemgetter("name"))
+    rows = privacy.checked(_environment_rows(catalog, subset, tools, progress), itemgetter("name"))
     path = "environments/environments.parquet"
     files[path] = write_parquet(folder / path, _schema(ENVIRONMENT_COLUMNS), rows)
     files["README.md"] = write_text(folder / "README.md", readme(subset, BODY, _front_matter(subset, splits)))
@@ -119,8 +128,11 @@ def _solution(solution: Solution | None) -> str | None:
     return dumps({"calls": calls, "answer": solution.answer})
 
 
-def _environment_rows(catalog: Catalog, subset: Subset, tools: ToolListing) -> Iterator[dict[str, Any]]:
-    for name in subset.environments():
+def _environment_rows(
+    catalog: Catalog, subset: Subset, tools: ToolListing, progress: Progress | None
+) -> Iterator[dict[str, Any]]:
+    names = subset.environments()
+    for number, name in enumerate(names, 1):
         contents = frozen_contents(catalog, subset, name)
         environment = frozen_environment(catalog, subset, name)
         listed = tools(environment)
@@ -138,3 +150,5 @@ def _environment_rows(catalog: Catalog, subset: Subset, tools: ToolListing) -> I
             "code": environment.code,
             "tools_json": dumps(schemas) if listed is not None else None,
         }
+        if progress:
+            progress(number, len(names))

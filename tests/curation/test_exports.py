@@ -83,7 +83,12 @@ def test_tool_schemas_survive_a_round_trip_through_datasets(
     workspace: Workspace, subset: Subset, tmp_path: Path
 ) -> None:
     with new_folder(tmp_path / "out") as draft:
-        write_hf(workspace.catalog, draft, subset, Privacy(workspace.path), tools)
+        told: list[tuple[int, int]] = []
+        privacy = Privacy(workspace.path)
+        write_hf(
+            workspace.catalog, draft, subset, privacy, tools=tools, progress=lambda done, of: told.append((done, of))
+        )
+    assert told == [(number, 6) for number in range(1, 7)]
     for row in datasets.load_dataset(str(tmp_path / "out"), "environments", split="train"):
         assert json.loads(row["tools_json"]) == [
             {"name": "search", "description": "Find things.", "input_schema": SCHEMA}
