@@ -39,12 +39,6 @@ def found(session, model, number, noun):
     if row is None:
         raise HTTPException(status_code=404, detail=f"There is no {{noun}} with id {{number}}.")
     return row
-
-
-def require(allowed, reason, status_code=409):
-    """Refuse with a reason unless something is allowed."""
-    if not allowed:
-        raise HTTPException(status_code=status_code, detail=reason)
 '''
 
 NEXT_CODE = '''

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from pipeline.blueprints.domain import Action, Delete, Domain, Entity, Field, Rule
 from pipeline.blueprints.effect_source import EffectSource, expressions_in
-from pipeline.blueprints.expressions import Each, Kind
+from pipeline.blueprints.expressions import Comparison, Each, Kind, Membership, Negation, Node
 from pipeline.blueprints.goal_source import quoted
 from pipeline.blueprints.interface import LARGEST_ID, Argument, Endpoint, result_entity
 from pipeline.blueprints.orm_source import OrmSource
@@ -86,7 +86,7 @@ def _find(domain: Domain, endpoint: Endpoint) -> Iterator[str]:
     ordered, item = f"{query}.order_by({entity.model}.id)", orm.name(each.item)
     yield from _opening(endpoint, f"{entity.model}Page")
     yield from _arrivals(domain, action, endpoint)
-    yield from require_lines(orm, action.rules)
+    yield from refusals(orm, action.rules)
     yield f"        rows = [{item} for {item} in {ordered} if {test}]" if test else f"        rows = {ordered}.all()"
     yield f'        return {{"total": len(rows), "{entity.table}": rows}}'
 
@@ -96,7 +96,7 @@ def _give(domain: Domain, endpoint: Endpoint) -> Iterator[str]:
     assert action.gives
     yield from _opening(endpoint, None)
     yield from _arrivals(domain, action, endpoint)
-    yield from require_lines(orm, action.rules)
+    yield from refusals(orm, action.rules)
     yield f'        return {{"value": {orm.top(action.gives.node)}}}'
 
 
@@ -106,14 +106,14 @@ def _do(domain: Domain, endpoint: Endpoint) -> Iterator[str]:
     gone = next((effect for effect in action.does if isinstance(effect, Delete)), None)
     yield from _opening(endpoint, None if gone else f"{shown.model}Out")
     yield from _arrivals(domain, action, endpoint)
-    yield from require_lines(orm, action.rules)
+    yield from refusals(orm, action.rules)
     source = EffectSource(domain, action)
     yield from source.lines()
     if checks := source.checks():
         yield "        session.flush()"
         for check in checks:
             yield from check.opening
-            yield from require_lines(orm, check.rules, check.indent)
+            yield from refusals(orm, check.rules, check.indent)
     if gone:
         yield f"        gone = {orm.value(gone.row.node)}.id"
     yield "        session.commit()"
@@ -146,17 +146,28 @@ def _arrivals(domain: Domain, action: Action, endpoint: Endpoint) -> Iterator[st
             yield f"        {p.name} = {source}"
 
 
-def require_lines(orm: OrmSource, rules: Iterable[Rule], indent: str = "        ") -> Iterator[str]:
-    """A refusal for each rule that does not hold."""
+def refusals(orm: OrmSource, rules: Iterable[Rule], indent: str = "        ") -> Iterator[str]:
+    """A refusal with its reason for each rule that does not hold."""
     for rule in rules:
-        status = ", 403" if rule.own else ""
-        test, reason = orm.top(rule.test.node), orm.message(rule.message)
-        line = f"{indent}require({test}, {reason}{status})"
-        yield (
-            line
-            if len(line) <= 118
-            else f"{indent}require(\n{indent}    {test},\n{indent}    {reason}{status},\n{indent})"
-        )
+        yield f"{indent}if {orm.top(negated(rule.test.node))}:"
+        status, reason = 403 if rule.own else 409, orm.message(rule.message)
+        yield f"{indent}    raise HTTPException(status_code={status}, detail={reason})"
+
+
+def negated(node: Node) -> Node:
+    """The opposite of a condition, said as plainly as it can be."""
+    match node:
+        case Negation(part):
+            return part
+        case Comparison(op, left, right):
+            return Comparison(_OPPOSITE[op], left, right)
+        case Membership(left, (choice,)):
+            return Comparison("!=", left, choice)
+        case _:
+            return Negation(node)
+
+
+_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def _opening(endpoint: Endpoint, response: str | None) -> Iterator[str]:

@@ -299,6 +299,8 @@ def example(notation: Notation) -> Any:
             return notation.kind.choices[0]
         case "text":
             return notation.phrases[0]
+        case "person" | "somebody":
+            return "Ada Winter"
         case "bool":
             return True
         case "stamp":

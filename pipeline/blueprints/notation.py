@@ -11,6 +11,7 @@
     name {metal} {vessel}       a unique text made of the domain's words
     person, town, street, email, phone     what they say, unique
     text one | the {metal} one  free text, also with the domain's words; where a task does not say it, it is left open
+    somebody                    a person's name, which others may have too
     bool 70%                    yes or no, and how often yes
     stamp                       when the row was made; never judged
 
@@ -221,6 +222,7 @@ _FORMS = {
     "state": _state,
     **dict.fromkeys(sorted(UNIQUE_TEXTS), _pattern),
     "text": _text,
+    "somebody": _pattern,
     "bool": _plain,
     "stamp": _plain,
 }

@@ -172,6 +172,8 @@ class Seeding:
                 return rng.choices(notation.kind.choices, notation.weights)[0]
             case "text":
                 return re.sub(r"\{(\w+)\}", lambda hole: rng.choice(self.words[hole[1]]), rng.choice(notation.phrases))
+            case "somebody":
+                return f"{rng.choice(self.words['first_names'])} {rng.choice(self.words['last_names'])}"
             case "bool":
                 return rng.random() * 100 < notation.share
             case "stamp":

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pipeline.blueprints.domain import TaskForm
+from pipeline.blueprints.domain import Message, TaskForm
 from pipeline.blueprints.expressions import Attribute, Node
 from pipeline.blueprints.meaning import Impossible, Meaning, Outcome, attempt, bind, refusal, single, try_out
 from pipeline.blueprints.seeding import Seeding
@@ -20,6 +20,16 @@ TaskKind = Literal["direct", "choose", "ask", "several", "refuse"]
 
 SHARE: Mapping[TaskKind, int] = {"choose": 3, "ask": 2, "several": 2, "refuse": 2, "direct": 1}
 """Of ten tasks: how many find and act, only answer, need several actions, must be refused, or want one action."""
+
+OPENINGS = ("", "", "Please", "I need you to", "Could you please", "I want you to", "Kindly")
+"""What an instruction may begin with."""
+
+_NO_INSTRUCTION = """
+a after all among are as at by does during everybody for from has how i if in is it just my no of on our over somebody
+taking the there these to we what whatever when where which who whose with
+"""
+NO_INSTRUCTION = frozenset(_NO_INSTRUCTION.split())
+"""First words of a task that is not an instruction."""
 
 ALIKE = 0.75
 """Share of their words that two tasks of one environment may have in common."""
@@ -124,13 +134,22 @@ class Planner:
     def task(self, meaning: Meaning, *, hint: bool = False) -> Iterator[Task]:
         """The task of a meaning, if a solution is short enough and a reason can be told from the task's own words."""
         calls = self.solver.calls(meaning)
-        text = filled(self.world, self.rng.choice(meaning.form.says), meaning.variables)
+        text = filled(self.world, say := self.rng.choice(meaning.form.says), meaning.variables)
+        text = self.opened(say, text)
         if hint:
             text = f"{text.removesuffix('.')}; {self.rng.choice(HINTS)}."
         reasons = reason_words(meaning.reason, text)
         if calls is not None and (reasons or not meaning.reason):
             answer = f"I changed nothing: {meaning.reason}." if reasons else self.answer(meaning)
             yield Task(kind_of(meaning), text, meaning, reasons, calls, answer, ())
+
+    def opened(self, say: Message, text: str) -> str:
+        """An instruction with one of several openings; what is not one (a question, a remark) stays as it is."""
+        first = say.parts[0]
+        if not isinstance(first, str) or first.split()[0].lower().strip(",:") in NO_INSTRUCTION:
+            return text
+        opening = self.rng.choice(OPENINGS)
+        return f"{opening} {text[0].lower()}{text[1:]}" if opening else text
 
     def answer(self, meaning: Meaning) -> str | None:
         """The final answer of the reference: what was asked for, and nothing else."""
