@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -16,6 +17,8 @@ STATEMENTS_KEPT = 1000
 """Statements recorded for one verdict; those that failed are kept beyond that, up to as many again."""
 SQL_KEPT = 2000
 """Characters kept of one statement's text."""
+READS_KEPT = 5000
+"""Columns noted as read for one verdict."""
 STEPS_BETWEEN_CHECKS = 100_000
 """Virtual machine instructions of SQLite (some 5 ms) between two looks at the time limit."""
 
@@ -31,7 +34,10 @@ Statement = dict[str, Any]
 
 
 class Databases:
-    """Opens databases for a verifier. `opened` is what replaces `sqlite3.connect` and `sqlite3.Connection`.
+    """Opens databases for a verifier: `connect` and `factory` replace `sqlite3.connect` and `sqlite3.Connection`.
+
+    `statements` are those that ran; `reads` the (label, table, column) they looked at, with an empty column where only
+    the number of rows mattered.
 
     `paths` are the names under which a verifier knows its databases, with their labels. Where `snapshots` has a
     label, opening that path gives a copy of these bytes in memory that refuses writes; otherwise the file there is
@@ -53,6 +59,7 @@ class Databases:
         self._deadline = deadline
         self._real_connect = real_connect
         self.statements: list[Statement] = []
+        self.reads: set[tuple[str, str, str]] = set()
         self.factory = type("Connection", (_TracedConnection,), {"databases": self})
 
     def connect(self, database: Any, *arguments: Any, **options: Any) -> sqlite3.Connection:
@@ -85,6 +92,12 @@ class Databases:
         sqlite3.Cursor(connection).execute("PRAGMA temp_store = MEMORY")  # there is nowhere to write
         pin_sql_time(connection, self._clock)
         connection.set_progress_handler(self.expired, STEPS_BETWEEN_CHECKS)
+        connection.set_authorizer(partial(self._note_read, label))
+
+    def _note_read(self, label: str, action: int, table: str | None, column: str | None, *_: str | None) -> int:
+        if action == sqlite3.SQLITE_READ and table is not None and len(self.reads) < READS_KEPT:
+            self.reads.add((label, table, column or ""))
+        return sqlite3.SQLITE_OK
 
     @contextmanager
     def recorded(self, label: str, sql: object) -> Generator[Statement]:

@@ -16,10 +16,11 @@ import reprlib
 import sqlite3
 import time
 import types
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +105,14 @@ class JudgeError(Exception):
 
 
 def judge(task: Task, folder: Path) -> dict[str, Any]:
-    """Run a verifier once. Returns `verdict`, `evidence` (JSON text or None), `error`, `queries`.
+    """Run a verifier once. Returns `verdict`, `evidence` (JSON text or None), `error`, `queries`, `reads`, `said`.
 
-    `folder` is private to this process. Replaces `sqlite3.connect` and write access in this process for good.
+    `folder` is private to this process, whose write access is gone afterwards. `again` in the result tells whether
+    the process can judge once more all the same; a verifier that was given files has used it up.
     """
     databases: Databases | None = None
-    verdict, evidence, error = "judge_error", None, None
+    verdict, evidence, error, said = "judge_error", None, None, None
+    again = True
     try:
         snapshots = {INITIAL: _readable(task.initial, INITIAL), FINAL: _readable(task.final, FINAL)}
         clock = Clock(task.now)
@@ -118,6 +121,7 @@ def judge(task: Task, folder: Path) -> dict[str, Any]:
         paths = {str(folder / f"{label}.db"): label for label in snapshots}
         in_memory = not needs_files(task.code)
         if not in_memory:
+            again = False
             _write_files(folder, snapshots)
         with suppress(OSError):  # without Landlock there is nothing more to take away
             landlock.forbid_writing()
@@ -125,6 +129,7 @@ def judge(task: Task, folder: Path) -> dict[str, Any]:
         databases = Databases(paths, snapshots if in_memory else {}, clock, deadline=deadline)
         result = _run(task, compiled, databases, clock, list(paths))
         verdict, evidence = _verdict(task.mode, result)
+        said = verdict
         if failed := next((s for s in databases.statements if not s["ok"]), None):
             error = f"A statement failed on the {failed['db']} database and the verifier went on: {_shown(failed)}"
             verdict = "judge_error" if task.mode == "code" else verdict
@@ -135,9 +140,13 @@ def judge(task: Task, folder: Path) -> dict[str, Any]:
         "evidence": evidence,
         "error": error,
         "queries": databases.statements if databases else [],
+        "reads": sorted(databases.reads) if databases else [],
+        "said": said if task.mode == "code" else None,
+        "again": again,
     }
 
 
+@lru_cache(maxsize=1)
 def needs_files(code: str) -> bool:
     """Whether a verifier does anything with its paths but connect to them with sqlite3 (when in doubt: yes)."""
     for node in ast.walk(ast.parse(code)):
@@ -191,6 +200,7 @@ def _check_databases(snapshots: Mapping[str, bytes], clock: Clock, timeout_s: fl
         raise JudgeError(f"The final database lacks tables of the initial one: {', '.join(lost)}.")
 
 
+@lru_cache(maxsize=1)
 def _compile(code: str) -> types.CodeType:
     try:
         return compile(code, SOURCE_NAME, "exec")
@@ -214,8 +224,6 @@ def _write_files(folder: Path, snapshots: Mapping[str, bytes]) -> None:
 
 
 def _run(task: Task, code: types.CodeType, databases: Databases, clock: Clock, paths: list[str]) -> Any:
-    for module in (sqlite3, sqlite3.dbapi2):
-        vars(module).update(connect=databases.connect, Connection=databases.factory)
     modules = clock_modules(clock)
     namespace = {
         "__name__": "verifier",
@@ -224,7 +232,7 @@ def _run(task: Task, code: types.CodeType, databases: Databases, clock: Clock, p
         **{"sqlite3": sqlite3, "json": json, "re": re, "os": modules["os"]},
     }
     try:
-        with time_limit(task.timeout_s):
+        with _sqlite3_opening(databases), time_limit(task.timeout_s):
             exec(code, namespace)
             function = find_function(namespace)
             result = call_verifier(function, *paths, task.answer or "")
@@ -238,6 +246,20 @@ def _run(task: Task, code: types.CodeType, databases: Databases, clock: Clock, p
     if databases.expired():
         raise JudgeError(f"The verifier's SQL was stopped after {task.timeout_s:g} s.")
     return result
+
+
+@contextmanager
+def _sqlite3_opening(databases: Databases) -> Generator[None]:
+    """While this lasts, `sqlite3` opens a verifier's databases."""
+    real = {"connect": sqlite3.connect, "Connection": sqlite3.Connection}
+    modules = (sqlite3, sqlite3.dbapi2)
+    for module in modules:
+        vars(module).update(connect=databases.connect, Connection=databases.factory)
+    try:
+        yield
+    finally:
+        for module in modules:
+            vars(module).update(real)
 
 
 def find_function(namespace: Mapping[str, Any]) -> Callable[..., Any]:

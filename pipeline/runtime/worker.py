@@ -16,6 +16,7 @@ from typing import Any
 from pipeline.model import TableRows, TableSchema
 from pipeline.runtime import probe, verifier_worker
 from pipeline.runtime.build import build
+from pipeline.runtime.edits import apply_edits
 from pipeline.runtime.engine import Engine
 from pipeline.runtime.limits import Limits
 from pipeline.runtime.program import LoadError, load
@@ -153,6 +154,11 @@ class Service:
     def _stats(self, header: dict[str, Any]) -> Answer:
         """What the engine counts."""
         return {"stats": self._loaded.stats()}, ()
+
+    def _edit(self, header: dict[str, Any], snapshot: bytes) -> Answer:
+        """Copies of a database with changes made; `made` says which could be, and those are the attachments."""
+        copies = list(apply_edits(snapshot, header["changes"], now=datetime.fromisoformat(header["now"])))
+        return {"made": [copy is not None for copy in copies]}, [copy for copy in copies if copy is not None]
 
     def _verify(self, header: dict[str, Any], code: bytes, initial: bytes, final: bytes, answer: bytes) -> Answer:
         """One verdict; the evidence is the attachment."""

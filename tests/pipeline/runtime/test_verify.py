@@ -490,7 +490,7 @@ def test_real_verifiers_judge_the_same_in_memory_and_over_files(host: Host, real
 
 # What the host makes of a worker's words
 
-GOOD = {"verdict": "complete", "error": None, "queries": []}
+GOOD = {"verdict": "complete", "error": None, "queries": [], "reads": [["final", "ticket", "id"]], "said": "complete"}
 
 
 @pytest.mark.parametrize(
@@ -508,6 +508,8 @@ GOOD = {"verdict": "complete", "error": None, "queries": []}
         ({**GOOD, "queries": {}}, (), "code"),
         ({**GOOD, "queries": [{"db": "final", "sql": "x", "ok": "yes", "error": None}]}, (), "code"),
         ({**GOOD, "queries": ["SELECT"]}, (), "code"),
+        ({**GOOD, "reads": [["final", "ticket"]]}, (), "code"),
+        ({**GOOD, "said": "perfect"}, (), "code"),
     ],
 )
 def test_words_of_another_form_are_no_verdict(header: dict, attachments: tuple, mode: str) -> None:
