@@ -42,10 +42,10 @@ class StudioServer(Server):
 
 def serve_studio(workspace: str | None, port: int) -> None:
     """Serve until interrupted. Raises UserError where the port is taken."""
-    with listen(port) as listener:
-        port = port_of(listener)
     command = [sys.executable, "-m", "studio.cli", *(["--workspace", workspace] if workspace else [])]
-    StudioServer(shlex.join(command), host=HOST, port=port, title="awm-studio").serve()
+    with listen(port) as listener:
+        server = StudioServer(shlex.join(command), host=HOST, port=port_of(listener), title="awm-studio")
+        web.run_app(server._make_app(), sock=listener, print=None, access_log=None)
 
 
 def _host(authority: str) -> str:
