@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pipeline.findings import Finding
 from pipeline.model import Environment, Mode, Verifier
-from pipeline.runtime.host import Host
+from pipeline.runtime.host import Case, Host
 
 SAYING_NOTHING = (None, "", "Done.")
 """Answers that answer no question: a verifier that takes one of them for an answer takes any."""
@@ -35,8 +35,9 @@ def verifier_findings(environment: Environment, host: Host, snapshot: bytes) -> 
 def on_untouched(verifier: Verifier, host: Host, snapshot: bytes, environment: Environment) -> Iterator[Finding]:
     """What one verifier says of a database nobody has touched, with no answer and with answers that say nothing."""
     where = f"verifier: task {verifier.task}, {verifier.mode} mode"
-    for answer in SAYING_NOTHING if verifier.mode is Mode.code else (None,):
-        verdict = host.verify(verifier, snapshot, snapshot, answer, now=environment.now)
+    answers = SAYING_NOTHING if verifier.mode is Mode.code else (None,)
+    cases = [Case(snapshot, snapshot, answer, environment.now) for answer in answers]
+    for answer, verdict in zip(answers, host.verdicts(verifier, cases), strict=True):
         if verdict.verdict == "judge_error":
             yield Finding(
                 "verifier_fails",
