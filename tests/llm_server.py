@@ -130,7 +130,10 @@ class Server:
                 pass
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                size = int(self.headers["Content-Length"])
+                if len(sent := self.rfile.read(size)) < size:  # the client was killed
+                    return
+                body = json.loads(sent)
                 with outer._lock:
                     outer.requests.append(body)
                     outer.paths.append(self.path)

@@ -37,5 +37,7 @@ class Config(BaseModel):
     """Attempts a step."""
     now: datetime = DEFAULT_NOW
     """The pinned time of the environments made."""
+    nearness: Literal["model", "endpoint", "ngrams"] = "ngrams"
+    """How scenarios are compared: by a sentence embedding model here, by an endpoint, by character n-grams."""
     replay: bool = False
     """Answer from the kept replies only."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,6 +64,7 @@ class Engine:
         self.nearness = nearness
         self.known = known
         self.board = boards.read(self.catalog, run.id)
+        self.listeners: list[Callable[[Event], None]] = []  # told of every event, in this process
         self.taken = frozenset(set(self.catalog.names()) - set(self.board.rows))
         self._poll_s = poll_s
         self._seen = self.board.last_event
@@ -106,7 +107,10 @@ class Engine:
     def emit(self, kind: str, data: dict[str, Any], scenario: str | None = None) -> int:
         """Write down that something happened, and take it in."""
         number = self.catalog.add_event(self.run.id, kind, data, scenario)
-        self.board.apply(Event(number, self.run.id, kind, scenario, data, datetime.now(UTC)))
+        event = Event(number, self.run.id, kind, scenario, data, datetime.now(UTC))
+        self.board.apply(event)
+        for listener in self.listeners:
+            listener(event)
         return number
 
     def set_stage(self, row: Row | None, stage: str, state: State, *, why: str = "", fault: str = "") -> None:

@@ -184,9 +184,9 @@ def _why_refused(step: Step, row: Row) -> str:
     attempts = row.cells[step.stage].step(step.name).attempts
     if not attempts:
         return f"{step.name} was not made"
-    findings = attempts[-1].findings
-    told = "; ".join(f"{finding['where']}: {finding['message']}" for finding in findings[:3])
-    more = f" and {len(findings) - 3} more" if len(findings) > 3 else ""
+    refused = refusals(step, _FINDINGS.validate_python(attempts[-1].findings))
+    told = "; ".join(f"{finding.where}: {finding.message}" for finding in refused[:3])
+    more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
     return f"{step.name} was never right in {len(attempts)} attempts: {told}{more}"
 
 

@@ -24,6 +24,7 @@ def summary(board: Board, catalog: Catalog, run: int) -> dict[str, Any]:
     done = [each for each in environments if each["state"] == State.done]
     return {
         "run": run,
+        "made_by": "model",
         "state": board.state,
         "why": board.why,
         "environments": environments,
@@ -77,6 +78,72 @@ def environment(row: Row, catalog: Catalog) -> dict[str, Any]:
         "tokens": row.tokens,
         "usd": row.usd,
     }
+
+
+def board_document(board: Board) -> dict[str, Any]:
+    """The board as `awm-studio run show --json` prints it."""
+    return {
+        "state": board.state,
+        "why": board.why,
+        "count": board.count,
+        "budget": board.budget,
+        "spent_usd": round(board.spent, 6),
+        "gates": board.gates,
+        "models": {stage: profile["model"] for stage, profile in board.models.items()},
+        "counts": {state.value: number for state, number in board.counts().items()},
+        "source": cell_document(board.source) | {"rounds": len(board.rounds)},
+        "scenarios": [row_document(row) for row in board.rows.values()],
+    }
+
+
+def row_document(row: Row) -> dict[str, Any]:
+    """One scenario of the board."""
+    return {
+        "number": row.number,
+        "name": row.name,
+        "title": row.title,
+        "category": row.category,
+        "state": row.state,
+        "stage": row.stage,
+        "paused": row.paused,
+        "dropped": row.dropped,
+        "tokens": row.tokens,
+        "usd": row.usd,
+        "stages": {stage: cell_document(cell) for stage, cell in row.cells.items()},
+    }
+
+
+def cell_document(cell: Cell) -> dict[str, Any]:
+    """One stage of one scenario."""
+    return {
+        "state": cell.state,
+        "why": cell.why,
+        "fault": cell.fault,
+        "attempts": cell.tries,
+        "tokens": cell.tokens,
+        "usd": cell.usd,
+        "seconds": round(cell.seconds, 3),
+    }
+
+
+def steps_document(cell: Cell) -> list[dict[str, Any]]:
+    """The steps of a stage with their attempts, findings included."""
+    return [
+        {
+            "step": name,
+            "version": log.version,
+            "attempts": [
+                {
+                    "number": tried.number,
+                    "right": tried.right,
+                    "findings": list(tried.findings),
+                    "keys": list(tried.keys),
+                }
+                for tried in log.attempts
+            ],
+        }
+        for name, log in cell.steps.items()
+    ]
 
 
 def _share(some: Sequence[Any], of: Sequence[Any]) -> float | None:

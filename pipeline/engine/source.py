@@ -13,7 +13,7 @@ from pipeline.llm.request import Reply
 from pipeline.model import normalise
 from pipeline.stages import scenario as stage
 from pipeline.stages.making import make
-from pipeline.stages.scenario import Refused, Scenario
+from pipeline.stages.scenario import Scenario
 from pipeline.stages.step import Attempt, Step
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ async def find_scenarios(engine: Engine) -> None:
 
 
 async def play_round(engine: Engine, missing: int) -> None:
-    """One round: several requests at once, each judged in its turn against all that came before it.
+    """One round: several requests at once, and then everything that came of them judged together, in order.
 
     What is asked depends only on the rounds before, so a round that was interrupted asks the same again.
     """
@@ -55,39 +55,26 @@ async def play_round(engine: Engine, missing: int) -> None:
         requests = stage.requests_in_round(missing)
         engine.emit("round", {"number": number, "requests": requests, "room": missing})
     before = [_scenario(row) for row in board.rows.values() if row.round < number]
-    batches = [asyncio.create_task(batch(engine, before, number, at)) for at in range(board.rounds[number].requests)]
-    try:
-        names, refused = await judge(engine, number, before, batches)
-    finally:
-        for each in batches:
-            each.cancel()
+    batches = [batch(engine, before, number, at) for at in range(board.rounds[number].requests)]
+    candidates: list[Scenario] = []
+    for result in await asyncio.gather(*batches, return_exceptions=True):  # the others' replies are kept in any case
+        if isinstance(result, BaseException):
+            raise result
+        candidates += result
+    accepted, refused = await stage.admit(
+        candidates,
+        engine.known,
+        before,
+        taken=engine.taken,
+        nearness=engine.nearness,
+        cap=stage.category_cap(board.count, len({known.category for known in engine.known})),
+        room=board.rounds[number].room,
+    )
+    for candidate in accepted:
+        engine.admit(candidate, number)
+    names = [normalise(candidate.name) for candidate in accepted]
     told = [{"name": each.name, "why": each.why} for each in refused]
     engine.emit("round", {"number": number, "admitted": names, "refused": told})
-
-
-async def judge(
-    engine: Engine, number: int, before: list[Scenario], batches: list[asyncio.Task[list[Scenario]]]
-) -> tuple[list[str], list[Refused]]:
-    """Admit from each batch in turn; an admitted scenario is on its way before the next batch is looked at."""
-    board = engine.board
-    admitted, names, refused = list(before), [], []
-    for each in batches:
-        candidates = await each
-        accepted, not_taken = await stage.admit(
-            candidates,
-            engine.known,
-            admitted,
-            taken=engine.taken,
-            nearness=engine.nearness,
-            cap=stage.category_cap(board.count, len({known.category for known in engine.known})),
-            room=board.rounds[number].room - len(names),
-        )
-        refused += not_taken
-        for candidate in accepted:
-            admitted.append(candidate)
-            names.append(normalise(candidate.name))
-            engine.admit(candidate, number)
-    return names, refused
 
 
 async def batch(engine: Engine, before: list[Scenario], number: int, at: int) -> list[Scenario]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +72,8 @@ def work(
 ) -> Board:
     """Work on a run in this process until nothing goes on without a person; see `Engine.work`.
 
-    `watch` is given the engine before it starts. Raises UserError where another process works on the run.
+    `watch` is given the engine before it starts. Raises UserError where another process works on the run, and
+    KeyboardInterrupt when it is interrupted, after that was written down.
     """
     from pipeline.engine.engine import Engine
     from pipeline.runtime.host import Host
@@ -80,6 +83,7 @@ def work(
         replies = Replies(workspace.path / FILE_NAME)
 
         async def working() -> Board:
+            _end_on_sigterm()
             client = Client(replies, budget=Budget(), replay=Config.model_validate(run.config).replay)
             try:
                 engine = Engine(
@@ -98,8 +102,17 @@ def work(
 
         try:
             return asyncio.run(working())
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
         finally:
             replies.close()
+
+
+def _end_on_sigterm() -> None:
+    """Let SIGTERM end the engine in order, as Ctrl-C does; only possible in a process's main thread."""
+    task = asyncio.current_task()
+    if task is not None and threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 def read_known(path: Path) -> tuple[Scenario, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,9 @@ def read(text: str, mode: Mode) -> str:
     if not re.search(rf"^(?:async )?def {name}\(", source, re.M):
         raise Unreadable(f"The reply does not define {name}. Reply with that function in one code block.")
     try:
-        ast.parse(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an odd escape in generated code is no news to anyone here
+            ast.parse(source)
     except (SyntaxError, ValueError) as error:
         raise Unreadable(f"The function is not valid Python: {error}.") from None
     return source + "\n"
