@@ -13,18 +13,28 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import httpx
 import psutil
 
 from pipeline.errors import UserError
 from pipeline.runtime.baseline import FLOOR_PATH
-
-if TYPE_CHECKING:
-    from pipeline.runtime.benchmark import TimedCall
+from pipeline.runtime.tools import Tool
 
 START_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class TimedCall:
+    """A tool call that does not fail, as it is made of an instance and as an HTTP request."""
+
+    tool: Tool
+    arguments: dict[str, Any]
+    path: str
+    query: dict[str, Any]
+    body: dict[str, Any] | None
+    changes: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import psutil
 from pipeline.errors import UserError
 from pipeline.model import Environment
 from pipeline.runtime.arguments import sample_arguments
-from pipeline.runtime.baseline_client import HttpFigures, http_figures
+from pipeline.runtime.baseline_client import HttpFigures, TimedCall, http_figures
 from pipeline.runtime.host import Host, HostedProgram, LoadFailed
 from pipeline.runtime.tools import Tool
 
@@ -35,18 +35,6 @@ REPEATS = 2000
 """Repetitions of what takes microseconds."""
 CALLS = 400
 """Calls that are timed for one figure, at least."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimedCall:
-    """A tool call that does not fail, as it is made of an instance and as an HTTP request."""
-
-    tool: Tool
-    arguments: dict[str, Any]
-    path: str
-    query: dict[str, Any]
-    body: dict[str, Any] | None
-    changes: bool
 
 
 @dataclass(frozen=True, slots=True)
