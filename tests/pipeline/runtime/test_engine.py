@@ -475,14 +475,14 @@ def variant(environment: Environment, change: Any) -> Program:
 
 
 def test_instances_called_in_turn_are_as_if_alone(real: list[Environment]) -> None:
-    check_isolation(loaded(named(real, "gofundme")), instances=16, calls=20)
+    check_isolation(loaded(named(real, "gofundme")), instances=12, calls=15)
 
 
 @pytest.mark.parametrize("change", [as_plain_functions, with_suspensions])
 def test_so_are_those_whose_handlers_are_plain_functions_leave_sessions_open_or_suspend(
     real: list[Environment], change: Any
 ) -> None:
-    check_isolation(variant(named(real, "doordash_drive_delivery_tracking"), change), instances=8, calls=20)
+    check_isolation(variant(named(real, "doordash_drive_delivery_tracking"), change), instances=8, calls=15)
 
 
 def named(real: list[Environment], name: str) -> Environment:
@@ -546,7 +546,7 @@ def check_determinism(real: list[Environment], calls: int) -> None:
 
 
 def test_the_same_calls_give_the_same_bytes(real: list[Environment]) -> None:
-    check_determinism(real, calls=40)
+    check_determinism(real, calls=30)
 
 
 @pytest.mark.benchmark
