@@ -59,7 +59,10 @@ def replacement(name: str, **attributes: Any) -> types.ModuleType:
     module = types.ModuleType(name)
 
     def real_attribute(attribute: str) -> Any:
-        return getattr(sys.modules.get(name) or importlib.import_module(name), attribute)
+        real = sys.modules.get(name) or importlib.import_module(name)
+        if attribute == "__all__" and not hasattr(real, attribute):  # `import *` would look no further than here
+            return [public for public in vars(real) if not public.startswith("_")]
+        return getattr(real, attribute)
 
     vars(module).update(attributes, __getattr__=real_attribute)
     return module

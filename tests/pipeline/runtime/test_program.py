@@ -20,7 +20,8 @@ EMPTY = build([], [], now=NOW).snapshot
     "how",
     [
         "from sqlalchemy import create_engine\nengine = create_engine('sqlite:////srv/data/app.db', echo=True)",
-        "from sqlalchemy import *\nengine = create_engine('sqlite:///./app.db', pool_size=3, max_overflow=1)",
+        "from time import *\nfrom datetime import *\nfrom sqlalchemy import *\nColumn(DateTime, default=datetime.now)\n"
+        "engine = create_engine('sqlite:///./app.db', pool_size=3, max_overflow=1)\nstrptime('1', '%d')",
         "import sqlalchemy\nengine = sqlalchemy.create_engine(url='sqlite:///app.db')",
         "import sqlalchemy as sa, sqlalchemy.orm\nengine = sa.engine.create_engine('sqlite://')",
         "from sqlalchemy.engine import create_engine\nengine = create_engine(\n    'sqlite:///app.db',\n    future=True,\n)",
