@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from curation.cards import describe, measure
 from curation.embeddings import Progress, choose_model
 from curation.picking import Candidate, band, candidates, pick
-from curation.selection import Method
+from curation.selection import Method, distinct
 from curation.subset import TRAIN, Pick, Recipe, Subset, current_contents
 from curation.survey import survey
 from pipeline.errors import UserError
@@ -43,6 +43,9 @@ def make_subset(
     chosen_from, left_out = candidates(catalog, found.items, concepts, rates)
     position = {item.name: number for number, item in enumerate(found.items)}
     vectors = found.vectors[[position[candidate.item.name] for candidate in chosen_from]]
+    kept = range(len(vectors)) if recipe.distinct is None else distinct(vectors, recipe.distinct)
+    near_duplicates = len(vectors) - len(kept)
+    chosen_from, vectors = [chosen_from[n] for n in kept], vectors[kept]
 
     recipe = changed_to(recipe, threshold=found.threshold)
     picks = pick(recipe, chosen_from, vectors)
@@ -50,7 +53,8 @@ def make_subset(
     card = describe(catalog, subset)
     card |= measure(subset, {candidate.item.name: candidate.concept for candidate in chosen_from}, vectors)
     card["tasks"] |= {"of": sum(len(candidate.tasks) for candidate in chosen_from)}
-    card |= {"left_out_tasks": left_out, "difficulty": _difficulty(subset, chosen_from)}
+    card |= {"left_out_tasks": left_out, "left_out_near_duplicates": near_duplicates}
+    card |= {"difficulty": _difficulty(subset, chosen_from)}
     subset = changed_to(subset, card=card)
     catalog.set_subset(recipe.name, subset.to_json(), subset.card)
     return subset

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from curation.concepts import similarity_blocks
+from curation.concepts import near_duplicates, similarity_blocks
 
 
 class Method(StrEnum):
@@ -95,6 +95,19 @@ def stratified(labels: Sequence[str], seed: int) -> list[int]:
         members.setdefault(labels[item], []).append(item)
     rounds = ((turn, label, item) for label, items in members.items() for turn, item in enumerate(items))
     return [item for _, _, item in sorted(rounds)]
+
+
+def distinct(vectors: np.ndarray, limit: float) -> list[int]:
+    """Items of which no two are as similar as `limit`: of near-duplicates the first one given stays."""
+    _, pairs = near_duplicates(vectors, limit, len(vectors) ** 2)
+    earlier: dict[int, list[int]] = {}
+    for pair in pairs:
+        earlier.setdefault(pair.b, []).append(pair.a)
+    kept: set[int] = set()
+    for item in range(len(vectors)):
+        if not kept.intersection(earlier.get(item, ())):
+            kept.add(item)
+    return sorted(kept)
 
 
 def interleave(items: Sequence[int], band: Callable[[int], object]) -> list[int]:

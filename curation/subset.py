@@ -29,6 +29,7 @@ class Recipe:
     `budget` counts environments, the test split included; None takes all there are. `tasks_each` limits the tasks of
     an environment. `cover` is the view that similarity is judged in, `model` and `threshold` those of the concepts
     (a threshold of None is the one that the workspace has agreed on, which takes its place once the subset is made).
+    Of environments as similar as `distinct` only the first by name may be picked (None: all may).
     `held_out` is the share of environments whose concepts are kept for the test split. `series` are sizes of nested
     training subsets.
     """
@@ -41,6 +42,7 @@ class Recipe:
     model: str = BUNDLED
     threshold: float | None = None
     tasks_each: int | None = None
+    distinct: float | None = None
     held_out: float = 0.0
     series: tuple[int, ...] = ()
     seed: int = 0

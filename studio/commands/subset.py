@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, default=0, show_default=True, help="What chance decides, it decides by this.")
 @click.option("--tasks-each", type=click.IntRange(1), metavar="N", help="At most N tasks an environment.")
 @click.option(
+    "--distinct", type=click.FloatRange(0, 1), metavar="SIMILARITY", help="Of any two this similar take only one."
+)
+@click.option(
     "--held-out",
     type=click.FloatRange(0, 1, max_open=True),
     default=0.0,
@@ -115,6 +118,7 @@ def _make(opened: Workspace, name: str, options: Mapping[str, Any]) -> Mapping[s
         model=options["model"] or BUNDLED,
         threshold=options["threshold"],
         tasks_each=options["tasks_each"],
+        distinct=options["distinct"],
         held_out=options["held_out"],
         series=_sizes(options["series"]),
         seed=options["seed"],

@@ -27,6 +27,7 @@ from curation.subset import (
     frozen_environment,
     overlap,
 )
+from curation.views import View
 from pipeline.errors import UserError
 from pipeline.model import Author, AuthorKind, Part
 from pipeline.workspace import Workspace
@@ -117,6 +118,13 @@ def test_a_filter_decides_what_may_be_picked(workspace: Workspace) -> None:
     assert set(domains(workspace, subset.environments())) == {"library", "farm"}
     with pytest.raises(UserError, match="no field chekc"):
         make_subset(workspace, replace(RECIPE, name="b", where="chekc:pass"))
+
+
+def test_near_duplicates_may_be_left_out(workspace: Workspace) -> None:
+    subset = make_subset(workspace, replace(RECIPE, budget=None, cover=View.scenario, distinct=0.85))
+    assert sorted(subset.environments()) == ["biblio", "bolt_rides", "furrow"]
+    assert subset.card["left_out_near_duplicates"] == 3
+    assert subset.card["environments"]["of"] == 3
 
 
 def test_a_budget_beyond_the_set_takes_the_set(workspace: Workspace) -> None:

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.selection import Method, covered, facility_location, hold_out, interleave, k_centre, order, stratified
+from curation.selection import (
+    Method,
+    covered,
+    distinct,
+    facility_location,
+    hold_out,
+    interleave,
+    k_centre,
+    order,
+    stratified,
+)
 
 
 def unit_vectors(count: int, seed: int, width: int = 4) -> np.ndarray:
@@ -74,6 +84,15 @@ def test_stratified_takes_every_concept_before_any_twice() -> None:
     labels = [*"aaaaaabbc"]
     picked = [labels[item] for item in stratified(labels, 4)]
     assert [sorted(picked[:3]), sorted(picked[3:5]), picked[5:]] == [["a", "b", "c"], ["a", "b"], ["a"] * 4]
+
+
+@given(count=st.integers(0, 20), seed=st.integers(0, 50), limit=st.floats(0.1, 0.99))
+def test_distinct_items_have_no_twin_and_all_others_do(count: int, seed: int, limit: float) -> None:
+    vectors = unit_vectors(count, seed)
+    kept = distinct(vectors, limit)
+    similar = vectors @ vectors.T >= limit
+    assert not any(similar[a, b] for a, b in itertools.combinations(kept, 2))
+    assert all(any(similar[item, other] for other in kept if other < item) for item in set(range(count)) - set(kept))
 
 
 def test_interleaving_balances_every_prefix() -> None:
