@@ -35,6 +35,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from pipeline.runtime.listing import ToolRoute
+from pipeline.runtime.loop import outside_loop
 
 BASE_URL = "http://apiserver"  # fastapi-mcp's; nothing listens there
 
@@ -204,9 +205,7 @@ class _PlainRoute:
             errors += wrong
         if errors:
             raise RequestValidationError(errors)
-        result = needs.call(**values)
-        if self._awaits:
-            result = await result
+        result = await needs.call(**values) if self._awaits else outside_loop(needs.call, **values)
         if not isinstance(result, Response):
             content = self._serialised(result)
             status = self._route.status_code or 200

@@ -58,7 +58,7 @@ class InlineLoop(asyncio.BaseEventLoop):
         """Run `func` now, in this thread."""
         future = self.create_future()
         try:
-            future.set_result(func(*args))
+            future.set_result(outside_loop(func, *args))
         except Exception as error:
             future.set_exception(error)
         return future
@@ -101,4 +101,14 @@ def inline_threads() -> Generator[None]:
 
 
 async def _run_inline(func: Callable[..., T], *args: Any, **_: Any) -> T:
-    return func(*args)
+    return outside_loop(func, *args)
+
+
+def outside_loop(func: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Call a function as in a thread of its own, where no event loop runs and `asyncio.run` may be used."""
+    running = asyncio.get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        return func(*args, **kwargs)
+    finally:
+        asyncio._set_running_loop(running)

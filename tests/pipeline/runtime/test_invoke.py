@@ -78,6 +78,13 @@ async def suspends():
     await asyncio.sleep(1)
     return [await asyncio.wait_for(first, 4000), await asyncio.to_thread(sum, [1, 2])]
 
+@app.get("/runs", operation_id="runs")
+def runs():
+    async def inner():
+        await asyncio.sleep(0)
+        return "ran"
+    return asyncio.run(inner())
+
 @app.get("/never", operation_id="never")
 async def never():
     await asyncio.Event().wait()
@@ -176,6 +183,7 @@ def unusual() -> Engine:
     ("tool", "status", "text"),
     [
         ("suspends", 200, '[\n  "an hour",\n  3\n]'),
+        ("runs", 200, '"ran"'),
         ("never", 500, "Error calling never. Status code: 500. Response: Internal Server Error"),
         ("impatient", 500, "Error calling impatient. Status code: 500. Response: Internal Server Error"),
         ("streams", 200, "ab"),
