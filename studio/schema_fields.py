@@ -131,7 +131,9 @@ def _words(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _bound(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, (int, float)) else ""
+    if not isinstance(value, (int, float)):
+        return ""
+    return str(int(value)) if value == int(value) else str(value)
 
 
 def _is_a(value: Any, kind: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,7 @@ from textual.widget import Widget
 from curation.filters import Filter, parse
 from studio.actions import bindings
 from studio.bridge import News
-from studio.screens.call import CallScreen
 from studio.screens.choose import ChooseScreen
-from studio.screens.compare import CompareScreen
-from studio.screens.edit_task import EditTaskScreen
 from studio.screens.first_steps import FirstStepsScreen
 from studio.screens.frame import Framed
 from studio.widgets.cells import count
@@ -37,6 +35,8 @@ SETTLE_S = 0.12
 """How long the cursor must rest on an environment before its details are read: holding a key down reads nothing."""
 RELOAD_S = 1.0
 """The list is read again at most this often while something writes to the catalog."""
+RELOAD_SHARE = 0.1
+"""The share of the time that reading the list may take; a long list is read less often."""
 
 
 class EnvironmentsScreen(Framed):
@@ -61,6 +61,7 @@ class EnvironmentsScreen(Framed):
         self.marks: set[str] = set()
         self._settling: Timer | None = None
         self._reload_wanted = False
+        self._reading_took = 0.0
 
     # What is shown
 
@@ -68,7 +69,7 @@ class EnvironmentsScreen(Framed):
         """The list's columns; those in which nothing is known yet are left out."""
         columns = (
             Column("mark", "", self._mark_cell, width=1),
-            Column("name", "environment", lambda row: row.title or row.name, width=18, flex=4),
+            Column("name", "environment", lambda row: row.title or row.name, width=24, flex=4),
             Column("domain", "domain", lambda row: (row.domain or "", "muted"), width=8, flex=1, drop=5),
             Column("origin", "origin", lambda row: (row.origin, "muted"), width=9, drop=9),
             *(_number(key, label, drop) for key, (label, drop) in NUMBERS.items()),
@@ -121,7 +122,7 @@ class EnvironmentsScreen(Framed):
     def _heard(self, _news: News) -> None:
         if not self._reload_wanted:
             self._reload_wanted = True
-            self.set_timer(RELOAD_S, self.reload)
+            self.set_timer(max(RELOAD_S, self._reading_took / RELOAD_SHARE), self.reload)
 
     @work(exclusive=True)
     async def reload(self) -> None:
@@ -129,7 +130,9 @@ class EnvironmentsScreen(Framed):
         self._reload_wanted = False
         if self.studio.workspace is None:
             return
+        began = time.monotonic()
         summaries = await self.studio.ask(self.studio.workspace.catalog.summaries)
+        self._reading_took = time.monotonic() - began
         if summaries is None:
             return
         if summaries == self._all:
@@ -269,6 +272,8 @@ class EnvironmentsScreen(Framed):
         self._call_tools(event.row.name)
 
     def _call_tools(self, tool: str) -> None:
+        from studio.screens.call import CallScreen
+
         if self.detail.dossier is not None:
             self.studio.push_screen(CallScreen(self.detail.dossier, tool), self._back_from)
 
@@ -278,6 +283,8 @@ class EnvironmentsScreen(Framed):
     @work(exclusive=True, group="compare")
     async def action_compare(self) -> None:
         """Compare two marked environments, or the marked one and the current one."""
+        from studio.screens.compare import CompareScreen
+
         names = sorted(self.marks) if len(self.marks) == 2 else sorted(self.marks)[:1]
         if self.current is not None and len(names) == 1 and self.current.name != names[0]:
             names.append(self.current.name)
@@ -291,6 +298,8 @@ class EnvironmentsScreen(Framed):
 
     def action_edit(self) -> None:
         """Edit the task under the cursor of the Tasks tab, or show that tab first."""
+        from studio.screens.edit_task import EditTaskScreen
+
         dossier, pane = self.detail.dossier, self.detail.pane
         if dossier is None or not dossier.env.tasks:
             self.notify("This environment has no tasks.", severity="warning")

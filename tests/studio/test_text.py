@@ -108,6 +108,7 @@ SCHEMA = {
         "note": {"anyOf": [{"type": "string", "maxLength": 20}, {"type": "null"}]},
         "state": {"$ref": "#/$defs/State"},
         "tags": {"type": "array", "items": {"type": "string"}},
+        "big": {"type": "number", "minimum": 0.5, "maximum": 2147483647.0},
         "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
         "open": {"type": ["boolean", "null"], "default": None},
     },
@@ -117,13 +118,14 @@ SCHEMA = {
 
 def test_a_schema_becomes_fields_required_ones_first() -> None:
     fields = {field.name: field for field in fields_of(SCHEMA)}
-    assert list(fields) == ["bag_id", "note", "amount", "state", "tags", "either", "open"]
+    assert list(fields) == ["bag_id", "note", "amount", "state", "tags", "big", "either", "open"]
     assert (fields["bag_id"].required, fields["amount"].required) == (True, False)
     assert (fields["amount"].default, fields["bag_id"].default) == (100, MISSING)
     assert fields["amount"].says == "integer, 1 to 1000"
     assert (fields["note"].kind, fields["note"].nullable) == ("string", True)
     assert fields["note"].says == "string or null, at most 20 characters"
     assert fields["state"].choices == ("lost", "found")
+    assert fields["big"].says == "number, 0.5 to 2147483647"
     assert fields["tags"].says == "array of string"
     assert (fields["either"].kind, fields["either"].says) == ("any", "integer or string")
     assert (fields["open"].kind, fields["open"].nullable, fields["open"].default) == ("boolean", True, None)
