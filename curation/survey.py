@@ -69,7 +69,7 @@ def survey(
     with vector_cache(workspace.path) as cache:
         vectors = represent([item.text for item in items], model, cache=cache, threads=threads, progress=progress)
     tree = grow(vectors)
-    agreed, calibration = agreed_threshold(workspace.path, items, tree)
+    agreed, calibration = agreed_threshold(workspace.path, items, tree, model)
     return Survey(
         view,
         model,

@@ -39,7 +39,8 @@ SHOWN = 20
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
-    help="Environments at least this similar on average are one concept [default: what judged pairs say, else 0.5].",
+    help="Environments at least this similar on average are one concept "
+    "[default: what judged pairs say, else 0.5; 0.3 for ngrams].",
 )
 @click.option("--where", default="", metavar="EXPR", help="Only environments that a filter lets through.")
 @click.option(

@@ -8,7 +8,7 @@ pytest.importorskip("numpy")
 pytest.importorskip("sklearn")
 
 from curation.concepts import grow
-from curation.diversity import Item, measure
+from curation.diversity import NGRAMS_THRESHOLD, Item, measure
 from curation.ngrams import ngram_vectors
 from curation.views import View, view_text
 from pipeline.blueprints.make import blueprint, domain_names, shipped_domain
@@ -26,7 +26,7 @@ def environments() -> list[Environment]:
 def test_the_concepts_found_are_the_domains(environments: list[Environment], view: View) -> None:
     items = [Item(e.name, view_text(e, view), {"domain": str(e.domain)}) for e in environments]
     vectors = ngram_vectors([item.text for item in items])
-    measured = measure(items, vectors, threshold=0.4, tree=grow(vectors))
+    measured = measure(items, vectors, NGRAMS_THRESHOLD, tree=grow(vectors))
     assert measured.ari_vs_known is not None
     assert measured.ari_vs_known >= 0.8
     assert abs(measured.concepts - len(DOMAINS)) <= 0.2 * len(DOMAINS)
