@@ -7,6 +7,7 @@ have been named must not be, unless the task itself names it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 PLAIN = '''
 def plain(text):
@@ -93,7 +94,8 @@ def gives_reason(said, reasons):
 FUNCTIONS = {"names": NAMES, "number": NUMBER, "day": DAY, "yes_or_no": YES_OR_NO, "gives_reason": REASON}
 
 
-def functions_for(lines: list[str]) -> str:
+def functions_for(lines: Iterable[str]) -> str:
     """The source of every function that some lines call."""
+    lines = tuple(lines)
     used = [source for name, source in FUNCTIONS.items() if any(re.search(rf"\b{name}\(", line) for line in lines)]
     return "\n".join((PLAIN, *used)) if used else ""

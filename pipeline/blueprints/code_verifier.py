@@ -1,10 +1,13 @@
-"""Verifiers in code mode: the task's meaning is done to a copy of the initial database, and the final one must equal it.
+"""Verifiers in code mode: what a task means is done to a copy of the initial database, and the final one must equal it.
 
 So whatever leads to the right end is accepted, in any order and by any tool, and whatever else was changed is not.
 New rows may have any id, and any value in a column the task leaves free.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from pipeline.blueprints.answers_source import functions_for
 from pipeline.blueprints.domain import Domain
@@ -44,7 +47,7 @@ def answered(answer, db, v):
 
 {functions}
 def copy_of(path):
-    """A private copy of a database, with rows as dicts."""
+    """A private copy of a database, with rows that know their columns."""
     source = sqlite3.connect(f"file:{{path}}?mode=ro", uri=True)
     copy = sqlite3.connect(":memory:")
     source.backup(copy)
@@ -95,9 +98,12 @@ def picture(db, known):
             return number
         return new(table, rows[table][number])
 
+    def old(row):
+        return {{name: same(value) for name, value in row.items()}}
+
     return {{
         table: (
-            {{number: {{name: same(value) for name, value in row.items()}} for number, row in here.items() if number in known[table]}},
+            {{number: old(row) for number, row in here.items() if number in known[table]}},
             Counter(new(table, row) for number, row in here.items() if number not in known[table]),
         )
         for table, here in rows.items()
@@ -105,51 +111,90 @@ def picture(db, known):
 
 
 def verify_task_completion(initial_db_path, final_db_path, final_answer=None):
-    initial, final = copy_of(initial_db_path), copy_of(final_db_path)
-    known = {{table: set(column(initial, f"SELECT id FROM {{table}}", {{}})) for table in TABLES}}
-    seen = picture(final, known)
-    for v in about(initial):
-        expected = copy_of(initial_db_path)
-        meaning(expected, v)
-        if picture(expected, known) == seen and answered(final_answer, expected, v):
-            return {{"result": "complete"}}
-    return {{"result": "others"}}
+{verdict}
 '''
+
+VERDICT = (
+    "initial, final = copy_of(initial_db_path), copy_of(final_db_path)",
+    'known = {table: set(column(initial, f"SELECT id FROM {table}", {})) for table in TABLES}',
+    "seen = picture(final, known)",
+    "for v in about(initial):",
+    "    expected = copy_of(initial_db_path)",
+    "    meaning(expected, v)",
+    "    if picture(expected, known) == seen and answered(final_answer, expected, v):",
+    '        return {"result": "complete"}',
+    'return {"result": "others"}',
+)
+"""The body of the function that judges."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A verifier in parts: the bodies of its functions, as lines. `source` writes it down."""
+
+    text: str
+    tables: Mapping[str, Mapping[str, str]]
+    free: Mapping[str, tuple[str, ...]]
+    about: tuple[str, ...]
+    meaning: tuple[str, ...]
+    answered: tuple[str, ...]
+    verdict: tuple[str, ...] = field(default=VERDICT)
+
+    @property
+    def source(self) -> str:
+        """The verifier's source."""
+        return SOURCE.format(
+            text=docstring(self.text),
+            and_answer=", and the answer says what is asked" if self.answered != ("return True",) else "",
+            task=quoted(self.text),
+            tables="{\n" + "".join(f'    "{name}": {keys!r},\n' for name, keys in self.tables.items()) + "}",
+            free=dict(self.free),
+            about=indented(self.about),
+            meaning=indented(self.meaning),
+            answered=indented(self.answered),
+            functions=functions_for(self.answered),
+            verdict=indented(self.verdict),
+        )
+
+
+def judge(task: Task, world: World) -> Judge:
+    """The verifier of a task, in parts."""
+    doing = Doing(world.domain)
+    meaning = doing.lines(task.meaning)
+    wanted = answer(task.meaning, world.domain)
+    if task.reasons:
+        wanted = [f"gives_reason(said, {task.reasons!r})"]
+    answered = ("said = plain(answer)", f"return {' and '.join(wanted)}") if wanted else ("return True",)
+    return Judge(
+        text=task.text,
+        tables=references(world.domain),
+        free={table: tuple(sorted(columns)) for table, columns in sorted(doing.free.items())},
+        about=tuple(about(task.meaning, world)),
+        meaning=tuple(meaning),
+        answered=answered,
+    )
 
 
 def code_verifier(task: Task, world: World) -> str:
     """The source of a task's verifier in code mode."""
-    domain = world.domain
-    doing = Doing(domain)
-    meaning = doing.lines(task.meaning)
-    wanted = answer(task.meaning, domain)
-    if task.reasons:
-        wanted = [f"gives_reason(said, {task.reasons!r})"]
-    answered = ["said = plain(answer)", f"return {' and '.join(wanted)}"] if wanted else ["return True"]
-    return SOURCE.format(
-        text=task.text.replace("\\", "\\\\").replace('"""', "'''"),
-        and_answer=", and the answer says what is asked" if wanted else "",
-        task=quoted(task.text),
-        tables=tables(domain),
-        free={table: tuple(sorted(columns)) for table, columns in sorted(doing.free.items())},
-        about=indented(about(task.meaning, world)),
-        meaning=indented(meaning),
-        answered=indented(answered),
-        functions=functions_for(answered),
-    )
+    return judge(task, world).source
 
 
-def tables(domain: Domain) -> str:
-    """Every table with the columns that refer to another, as a Python literal."""
-    lines = []
-    for entity in domain.entities.values():
-        references = {
+def references(domain: Domain) -> dict[str, dict[str, str]]:
+    """Every table, with the columns that refer to another and to which."""
+    return {
+        entity.table: {
             one.column: domain.entities[one.reference].table for one in entity.fields.values() if one.reference
         }
-        lines.append(f'    "{entity.table}": {references!r},')
-    return "{\n" + "\n".join(lines) + "\n}"
+        for entity in domain.entities.values()
+    }
 
 
-def indented(lines: list[str]) -> str:
+def docstring(text: str) -> str:
+    """A text as it can stand within a docstring."""
+    return text.replace("\\", "\\\\").replace('"""', "'''")
+
+
+def indented(lines: Iterable[str]) -> str:
     """Lines as the body of a function."""
     return "\n".join(f"    {line}" for line in lines)

@@ -11,6 +11,7 @@ down for the generator, for verifiers and for the generated application.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -322,6 +323,9 @@ def inline_own(node: Node, own: str, values: Mapping[str, Node]) -> Node:
             return node
 
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
 class _Reader:
     """Turns Python's syntax tree into typed nodes, within a scope."""
 
@@ -353,7 +357,7 @@ class _Reader:
             case ast.ListComp(value, [generator]):
                 return self.each("list", value, generator)
             case _:
-                self.place.fail(f"{ast.unparse(tree)!r} is not something an expression here can say")
+                return self.place.fail(f"{ast.unparse(tree)!r} is not something an expression here can say")
 
     def constant(self, value: object) -> Node:
         match value:
@@ -364,10 +368,10 @@ class _Reader:
             case float():
                 return Literal(value, Kind("real"))
             case str():
-                return Literal(value, Kind("text"))
+                return Literal(value, Kind("date" if _DAY.fullmatch(value) else "text"))
             case None:
                 return Literal(None, Kind("none", nullable=True))
-        self.place.fail(f"{value!r} is not a constant an expression here can have")
+        return self.place.fail(f"{value!r} is not a constant an expression here can have")
 
     def name(self, name: str) -> Node:
         if name in self.scope.variables:
@@ -376,7 +380,7 @@ class _Reader:
             return self.attribute(Variable(self.scope.own, self.scope.variables[self.scope.own]), name)
         hint = " (to go over its rows write: for x in it)" if name in self.scope.entities else ""
         known = ", ".join(sorted(self.scope.variables)) or "none"
-        self.place.fail(f"nothing is called {name} here{hint}; known are {known}")
+        return self.place.fail(f"nothing is called {name} here{hint}; known are {known}")
 
     def attribute(self, base: Node, name: str) -> Node:
         if base.kind.base != "row":
@@ -446,7 +450,7 @@ class _Reader:
         if len(nodes) != len(wanted):
             self.place.fail(f"{name} takes {len(wanted)} arguments, not {len(nodes)}")
         for node, base in zip(nodes, wanted, strict=True):
-            if base == "real" or base == "int":
+            if base in {"real", "int"}:
                 self.number(node)
             elif node.kind.base != base and not (base == "text" and node.kind.base in TEXTS):
                 self.place.fail(f"{name} needs a {base}, not a {node.kind.base}")

@@ -23,10 +23,7 @@ NOTHING = "nothing"
 def about(meaning: Meaning, world: World) -> list[str]:
     """The body of `about(db)`: binds what the task names and describes, and yields once for every acceptable choice."""
     domain = world.domain
-    user = domain.entities[domain.user].label
-    assert user
-    me = f"SELECT id FROM {domain.entities[domain.user].table} WHERE {user.column} = {literal(getattr(world.me, user.name))}"
-    lines = [f'v = {{"{NOTHING}": None}}', f'v["me"] = value(db, {quoted(me)}, v)']
+    lines = [f'v = {{"{NOTHING}": None}}', _named("me", world.me, domain)]
     for item in meaning.form.given:
         lines.append(_given(item, meaning.variables[item.name], domain))
     choice = ""
@@ -46,13 +43,17 @@ def _given(item: Given, value: Any, domain: Domain) -> str:
         query = SqlSource(domain).value(item.formula.node)
         return f'v["{item.name}"] = value(db, {quoted(f"SELECT {query}")}, v)'
     if isinstance(value, Row):
-        entity = domain.entities[value.entity]
-        assert entity.label
-        query = (
-            f"SELECT id FROM {entity.table} WHERE {entity.label.column} = {literal(getattr(value, entity.label.name))}"
-        )
-        return f'v["{item.name}"] = value(db, {quoted(query)}, v)'
+        return _named(item.name, value, domain)
     return f'v["{item.name}"] = {value!r}'
+
+
+def _named(name: str, row: Row, domain: Domain) -> str:
+    """Find a row by what people call it."""
+    entity = domain.entities[row.entity]
+    assert entity.label
+    label = literal(getattr(row, entity.label.name))
+    query = f"SELECT id FROM {entity.table} WHERE {entity.label.column} = {label}"
+    return f'v["{name}"] = value(db, {quoted(query)}, v)'
 
 
 def _query(found: Find, domain: Domain) -> str:

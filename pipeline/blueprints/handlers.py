@@ -127,12 +127,9 @@ def _do(domain: Domain, endpoint: Endpoint) -> Iterator[str]:
 def _arrivals(domain: Domain, action: Action, endpoint: Endpoint) -> Iterator[str]:
     """The rows and values that a handler works with, under the names the domain file gives them."""
     orm, by_name = OrmSource(domain), {a.field: a for a in endpoint.arguments}
-    if (
-        "me" in {name for expression in expressions_in(action) for name in expression.variables}
-        or not any(p.entity for p in action.takes)
-        and not action.created
-        and action.does
-    ):
+    mentioned = {name for expression in expressions_in(action) for name in expression.variables}
+    gives_back_me = bool(action.does) and not action.created and not any(p.entity for p in action.takes)
+    if "me" in mentioned or gives_back_me:
         yield f"        me = session.get({domain.entities[domain.user].model}, CURRENT_USER_ID)"
     for p in action.takes:
         argument = by_name[p.name]

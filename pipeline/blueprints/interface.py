@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,7 +16,7 @@ from pipeline.blueprints.variant import Size, Style
 from pipeline.blueprints.wording import said, spoken
 from pipeline.model import Operation
 
-TOOLS: Mapping[Size, tuple[int, int]] = {"small": (12, 20), "paper": (33, 38)}
+TOOLS: Mapping[Size, tuple[int, int]] = {"small": (12, 20), "paper": (32, 36)}
 """How many tools an environment has. The AWM release has 35 on average (arXiv 2602.10090)."""
 
 Role = Literal["value", "row", "equals", "from", "to", "search", "limit", "offset"]
@@ -61,12 +62,12 @@ class Endpoint:
         return next((a.name for a in self.arguments if a.role == role and a.field == field), None)
 
 
-def endpoints(domain: Domain, style: Style, size: Size) -> tuple[Endpoint, ...]:
+def endpoints(domain: Domain, style: Style, size: Size, rng: random.Random) -> tuple[Endpoint, ...]:
     """All operations, in the order of the file; single records only while there is room for their tools."""
     lists = [_list(domain, entity, style) for entity in domain.entities.values()]
     paths: set[tuple[str, str]] = set()
     doing = [_action(domain, action, style, paths) for action in domain.actions.values()]
-    room = TOOLS[size][1] - len(lists) - len(doing)
+    room = rng.randint(*TOOLS[size]) - len(lists) - len(doing)
     taken = [p.entity for action in domain.actions.values() for p in action.takes if p.entity]
     useful = sorted(domain.entities, key=lambda name: (-taken.count(name), list(domain.entities).index(name)))
     single = set(useful[: max(0, min(room, len(set(taken)) if size == "small" else room))])
@@ -104,7 +105,7 @@ def _filters(domain: Domain, entity: Entity) -> Iterator[Argument]:
     dates = 0
     for one in entity.fields.values():
         base = one.notation.kind.base
-        if base == "choice" or base == "bool":
+        if base in {"choice", "bool"}:
             text = f"Only those whose {spoken(one.word)} is this"
             yield Argument(one.column, "query", one.notation, False, text, "equals", one.name)
         elif one.reference:

@@ -16,7 +16,7 @@ from pipeline.blueprints.interface import Endpoint, endpoints, operations
 from pipeline.blueprints.language import read_domain
 from pipeline.blueprints.seeding import Seeding
 from pipeline.blueprints.solutions import Solver
-from pipeline.blueprints.source import Scalar, read
+from pipeline.blueprints.source import read
 from pipeline.blueprints.sql_verifier import sql_verifier
 from pipeline.blueprints.tasks import Planner, Task
 from pipeline.blueprints.twins import add_twins
@@ -72,11 +72,11 @@ def shipped_domain(name: str) -> Domain:
 def blueprint(domain: Domain, seed: int, index: int, size: Size = "small", *, tasks: int = TASKS) -> Blueprint:
     """The blueprint of one environment. The same arguments give the same bytes, in any process."""
     stem = f"{domain.name}/{seed}/{index}/{size}"
-    rng = random.Random(stem)
+    rng = random.Random(stem)  # noqa: S311 (reproducible, not secret)
     place = rng.choice(shared_words()["towns"])
     best: Blueprint | None = None
     for attempt in range(WORLD_TRIES):
-        rng = random.Random(f"{stem}/{attempt}")
+        rng = random.Random(f"{stem}/{attempt}")  # noqa: S311
         variant = vary(domain, size, rng)
         words = {**shared_words(), **domain.words}
         seeding = Seeding(variant, words, rng)
@@ -85,7 +85,7 @@ def blueprint(domain: Domain, seed: int, index: int, size: Size = "small", *, ta
         seeding.world.keep()
         for form in variant.tasks.values():
             add_twins(form, seeding, rng)
-        offered = endpoints(variant, rng.choice(STYLES), size)
+        offered = endpoints(variant, rng.choice(STYLES), size, rng)
         planned = Planner(seeding, Solver(seeding.world, offered), rng).plan(tasks)
         if best is None or len(planned) > len(best.tasks):
             name = "_".join((domain.name, place.lower().replace(" ", "_"), *(["paper"] if size == "paper" else [])))
@@ -108,7 +108,7 @@ def _assemble(
     environment = Environment(
         name=name,
         title=title,
-        description=domain.about,
+        description=described(domain, title),
         origin=AuthorKind.blueprint.value,
         domain=domain.name,
         now=DEFAULT_NOW,
@@ -127,9 +127,12 @@ def _assemble(
     return Blueprint(domain, world, offered, tasks, environment)
 
 
+def described(domain: Domain, title: str) -> str:
+    """The scenario in words: what it is about, and what records it keeps."""
+    nouns = [entity.nouns for entity in domain.entities.values()]
+    return f"{title}. {domain.about} It keeps records of {', '.join(nouns[:-1])} and {nouns[-1]}."
+
+
 def environment(domain: str | Domain, seed: int, index: int, size: Size = "small") -> Environment:
     """One environment of a shipped (or given) domain."""
     return blueprint(shipped_domain(domain) if isinstance(domain, str) else domain, seed, index, size).environment
-
-
-__all__ = ["Blueprint", "Scalar", "blueprint", "domain_names", "environment", "shipped_domain"]

@@ -183,7 +183,7 @@ def _require_worthwhile(form: TaskForm, outcomes: tuple[Outcome, ...]) -> None:
         if form.steps and outcome.changes.empty:
             raise Impossible
         for value in outcome.answer:
-            if value is None or value == [] or value == 0 or (isinstance(value, list) and len(value) > LISTED):
+            if value in (None, 0, []) or (isinstance(value, list) and len(value) > LISTED):
                 raise Impossible
 
 

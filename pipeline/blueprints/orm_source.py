@@ -34,8 +34,10 @@ class OrmSource:
     def value(self, node: Node) -> str:
         """The Python expression of a node."""
         match node:
+            case Literal(str(value), kind):
+                return f'date.fromisoformat("{value}")' if kind.base == "date" else json.dumps(value)
             case Literal(value):
-                return json.dumps(value) if isinstance(value, str) else repr(value)
+                return repr(value)
             case Variable(name):
                 return self.name(name)
             case Attribute(base, name):

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pipeline.blueprints.make import Blueprint
 from pipeline.blueprints.tasks import Task
 from pipeline.findings import Finding
-from pipeline.model import Call, Environment, Mode, Verifier
+from pipeline.model import Call, Mode, Verifier
 
 
 class RunningInstance(Protocol):
@@ -81,8 +81,3 @@ def play(calls: Iterable[Call], runner: Runner) -> tuple[bytes, str]:
 
 def _finding(code: str, where: str, message: str, tasks: tuple[int, ...] = ()) -> Finding:
     return Finding(code, "error", where, message, tasks=tasks, remedy="correct the domain file")
-
-
-def unfinished(environment: Environment) -> list[str]:
-    """Parts an environment should have and does not."""
-    return [part.value for part in environment.missing]

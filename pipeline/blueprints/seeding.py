@@ -40,7 +40,10 @@ class Seeding:
         self._unused: dict[tuple[str, str], Iterator[str]] = {}
 
     def fill(self) -> bool:
-        """Make all rows, and do what has been done before. False where some rule over all rows came out broken: the caller draws again."""
+        """Make all rows, and do what has been done before.
+
+        False where an entity got no row, or a rule over all rows came out broken: the caller draws again.
+        """
         for entity in self.domain.entities.values():
             for fixed in self._wanted(entity):
                 self.row(entity, fixed)

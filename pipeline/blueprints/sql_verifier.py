@@ -15,10 +15,11 @@ compared. Rows are named by what people call them, never by id.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pprint import pformat
 from typing import Any
 
 from pipeline.blueprints.answers_source import functions_for
-from pipeline.blueprints.code_verifier import indented
+from pipeline.blueprints.code_verifier import docstring, indented
 from pipeline.blueprints.domain import Entity
 from pipeline.blueprints.expressions import Attribute, Each, Expression
 from pipeline.blueprints.goal_source import Doing, quoted
@@ -34,14 +35,12 @@ SOURCE = '''\
 One list of clauses for every acceptable end; the evidence shows the one that holds, or the first.
 """
 
-import json
 import re
 import sqlite3
 
 TASK = {task}
 TABLES = {tables}
-FREE = {free}
-ENDS = json.loads({ends})
+ENDS = {ends}
 
 
 def answered(answer, end):
@@ -81,7 +80,14 @@ def clause(entry, initial, final, covered):
     holds = alike(after, expected) and not alike(before, after)
     for row in look(final if entry["change"] == "made" else initial, entry["rows"]):
         covered.setdefault((entry["table"], row[0]), set()).update(entry["columns"])
-    return {{"says": entry["says"], "sql": entry["sql"], "expected": expected, "initial": before, "final": after, "holds": holds}}
+    return {{
+        "says": entry["says"],
+        "sql": entry["sql"],
+        "expected": expected,
+        "initial": before,
+        "final": after,
+        "holds": holds,
+    }}
 
 
 def unexpected(initial, final, covered):
@@ -97,8 +103,9 @@ def unexpected(initial, final, covered):
             if before is None or after is None:
                 found.append(f"{{table}} {{number}} was {{'made' if before is None else 'deleted'}}")
                 continue
-            changed = [name for name in before if not alike(before[name], after[name]) and name not in about]
-            found += [f"{{table}} {{number}}: {{name}} is {{after[name]!r}}, was {{before[name]!r}}" for name in changed]
+            for name in before.keys() - about:
+                if not alike(before[name], after[name]):
+                    found.append(f"{{table}} {{number}}: {{name}} is {{after[name]!r}}, was {{before[name]!r}}")
     return found
 
 
@@ -143,11 +150,10 @@ def sql_verifier(task: Task, world: World) -> str:
         conditions = [f"gives_reason(said, {task.reasons!r})"]
     answered = ["said = plain(answer)", f"return {' and '.join(conditions)}"] if conditions else ["return True"]
     return SOURCE.format(
-        text=task.text.replace("\\", "\\\\").replace('"""', "'''"),
+        text=docstring(task.text),
         task=quoted(task.text),
         tables=[entity.table for entity in domain.entities.values()],
-        free={table: tuple(sorted(columns)) for table, columns in sorted(doing.free.items())},
-        ends=quoted(quoted(ends)),
+        ends=pformat(ends, width=116, sort_dicts=False),
         answered=indented(answered),
         functions=functions_for(answered),
     )
@@ -196,12 +202,13 @@ class _Clauses:
         entity = self.domain.entities[row.entity]
         where = self.where(row, changes)
         fields = {name: new for name, (_, new) in changes.changed[row].items()}
+        shown_columns = ", ".join(self.column(entity, name) for name in fields)
         words = (f"{spoken(entity.fields[name].word)} is {self.words(new)}" for name, new in fields.items())
         return {
             "change": "changed",
             "says": f"{self.called(row)}: {', '.join(words)}",
             "table": entity.table,
-            "sql": f"SELECT {', '.join(self.column(entity, name) for name in fields)} FROM {entity.table} WHERE {where}",
+            "sql": f"SELECT {shown_columns} FROM {entity.table} WHERE {where}",
             "rows": f"SELECT id FROM {entity.table} WHERE {where}",
             "columns": [entity.fields[name].column for name in fields],
             "expected": [[self.plain(new) for new in fields.values()]],

@@ -103,7 +103,6 @@ def put(catalog: Catalog, environment: Environment) -> None:
     domain = environment.domain
     assert domain
     author = Author(AuthorKind.blueprint, domain)
-    about = {"title": environment.title, "origin": environment.origin, "domain": domain, "now": environment.now}
     extra = {"made_by": "rules", "domain": domain}
     for part, slot, content in contents(environment):
         catalog.put(
@@ -114,7 +113,10 @@ def put(catalog: Catalog, environment: Environment) -> None:
             author=author,
             revive=False,
             extra=extra if part is Part.scenario else None,
-            **about,
+            title=environment.title,
+            origin=environment.origin,
+            domain=domain,
+            now=environment.now,
         )
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.blueprints.domain import Domain
-from pipeline.blueprints.make import TASKS, Blueprint, blueprint, domain_names, shipped_domain, shipped_text
 from pipeline.blueprints.language import read_domain
+from pipeline.blueprints.make import TASKS, Blueprint, blueprint, domain_names, shipped_domain, shipped_text
 from pipeline.blueprints.prove import prove
 from pipeline.errors import UserError
 from pipeline.findings import Finding

@@ -14,7 +14,7 @@ from studio.commands.options import json_option, open_workspace, print_json, pri
 @click.command()
 @click.option("--count", type=click.IntRange(1), metavar="N", help="How many environments are wanted.")
 @click.option("--offline", is_flag=True, help="Make them by rules from the shipped domains: no model, no cost.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same environments.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed, the same result.")
 @click.option(
     "--size",
     type=click.Choice(["small", "paper"]),
