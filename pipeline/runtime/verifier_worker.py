@@ -288,7 +288,7 @@ def call_verifier(function: Callable[..., Any], initial: str, final: str, answer
     values = {"initial": initial, "final": final, "answer": answer}
     parameters = inspect.signature(function).parameters.values()
     single = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    wanted = {parameter.name: _meaning(parameter.name) for parameter in single}
+    wanted = {parameter.name: meaning_of(parameter.name) for parameter in single}
     left = [name for name in values if name not in wanted.values()]
     positional, named = [], {}
     for parameter in single:
@@ -306,7 +306,8 @@ def call_verifier(function: Callable[..., Any], initial: str, final: str, answer
     return function(*positional, **named)
 
 
-def _meaning(parameter: str) -> str | None:
+def meaning_of(parameter: str) -> str | None:
+    """Which value a parameter of that name wants: `initial`, `final`, `answer`, or None where it does not say."""
     words = set(parameter.lower().split("_"))
     if words & {"answer", "response", "output", "message", "reply"}:
         return "answer"
