@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
-from pipeline.catalog_tables import blobs, checks, events, runs, scenarios, subsets, versions
+from pipeline.catalog_tables import audits, blobs, checks, events, runs, scenarios, subsets, versions
 from pipeline.changes import Change, add_row, clock, put_version, unpack, update_scenario
 from pipeline.errors import UserError
 from pipeline.model import Author, Cost, Environment, Part, normalise
@@ -26,10 +26,12 @@ from pipeline.parts import dumps, read_view
 from pipeline.records import (
     Event,
     Run,
+    StoredAudit,
     StoredCheck,
     StoredSubset,
     Summary,
     Version,
+    read_audit,
     read_check,
     read_event,
     read_run,
@@ -238,6 +240,23 @@ class Catalog:
         with self._reading() as connection:
             row = connection.execute(select(checks).where(checks.c.scenario == name)).one_or_none()
         return None if row is None or key not in (None, row.key) else read_check(row)
+
+    # Audits
+
+    def set_audit(self, name: str, verdict: str | None, document_json: str, key: str) -> None:
+        """Keep an audit: the worst verdict on a verifier (None: it has none), all of it as JSON, what it holds for."""
+        values = {"verdict": verdict, "document": document_json, "key": key, "created_at": clock()}
+        with self._writing() as connection:
+            self._require(connection, name)
+            if not connection.execute(update(audits).where(audits.c.scenario == name).values(values)).rowcount:
+                connection.execute(insert(audits).values(scenario=name, **values))
+            connection.execute(update(scenarios).where(scenarios.c.name == name).values(audit=verdict))
+
+    def audit(self, name: str, key: str | None = None) -> StoredAudit | None:
+        """The last audit of an environment, or None; with a key, None also where it was kept under another one."""
+        with self._reading() as connection:
+            row = connection.execute(select(audits).where(audits.c.scenario == name)).one_or_none()
+        return None if row is None or key not in (None, row.key) else read_audit(row)
 
     # Subsets
 

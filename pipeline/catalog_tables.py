@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = "0002"
+SCHEMA_VERSION = "0003"
 """The newest migration; a catalog that names another one was made by another version of this program."""
 
 metadata = MetaData()
@@ -84,6 +84,17 @@ checks = Table(
     Column("findings", Text, nullable=False),
     Column("created_at", String(40), nullable=False),
 )
+
+audits = Table(
+    "audits",
+    metadata,
+    Column("scenario", String(200), ForeignKey("scenarios.name"), primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("verdict", String(20)),
+    Column("document", Text, nullable=False),
+    Column("created_at", String(40), nullable=False),
+)
+"""Audits of verifiers; `verdict` is the worst of an environment's, NULL where it has none."""
 
 runs = Table(
     "runs",

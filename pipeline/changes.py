@@ -88,16 +88,15 @@ def put_version(connection: Connection, change: Change, about: Mapping[str, str 
     version = _new_version(change, len(earlier) + 1, sha, extra_sha)
     key = add_row(connection, _ADD, version)
     counts = _counts(scenario, change.part, change.slot, content, first=not earlier)
-    stale = {"check_status": "stale"} if scenario.check_status else {}
-    update_scenario(connection, scenario, _given(about) | counts | stale)
+    update_scenario(connection, scenario, _given(about) | counts | _stale(scenario))
     return read_version(SimpleNamespace(id=key, **version))
 
 
 def update_scenario(connection: Connection, scenario: Any, values: Mapping[str, Any]) -> None:
-    """Set columns of a scenario, given as its row. Another pinned time makes its check stale."""
+    """Set columns of a scenario, given as its row. Another pinned time makes its check and its audit stale."""
     changed = {key: value for key, value in values.items() if scenario._mapping[key] != value}
-    if "now" in changed and scenario.check_status:
-        changed["check_status"] = "stale"
+    if "now" in changed:
+        changed |= _stale(scenario)
     if changed:
         connection.execute(_DESCRIBE, {"scenario": scenario.name, **changed})
 
@@ -120,6 +119,11 @@ def unpack(data: bytes) -> str:
 def clock() -> str:
     """The time as the catalog keeps it."""
     return datetime.now(UTC).isoformat()
+
+
+def _stale(scenario: Any) -> dict[str, str]:
+    """What was found out about a scenario holds no more."""
+    return {column: "stale" for column in ("check_status", "audit") if scenario._mapping[column]}
 
 
 def _given(about: Mapping[str, str | None]) -> dict[str, str]:

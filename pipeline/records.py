@@ -32,7 +32,8 @@ class Version:
 class Summary:
     """An environment in one row. Counts of parts it does not have, and what nothing has judged yet, are None.
 
-    `rows` counts INSERT statements; `check` is "pass", "warn", "fail", or "stale" where a part changed after it.
+    `rows` counts INSERT statements; `check` is "pass", "warn", "fail", or "stale" where a part changed after it;
+    `audit` is the worst verdict on one of its verifiers, or "stale" likewise.
     """
 
     name: str
@@ -58,6 +59,16 @@ class StoredCheck:
 
     status: str
     findings_json: str
+    key: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAudit:
+    """The last audit of an environment's verifiers; `verdict` is the worst of theirs, `key` as of a check."""
+
+    verdict: str | None
+    document_json: str
     key: str
     created_at: datetime
 
@@ -139,6 +150,11 @@ def read_version(row: Any) -> Version:
 def read_check(row: Any) -> StoredCheck:
     """A row of `checks`."""
     return StoredCheck(row.status, row.findings, row.key, datetime.fromisoformat(row.created_at))
+
+
+def read_audit(row: Any) -> StoredAudit:
+    """A row of `audits`."""
+    return StoredAudit(row.verdict, row.document, row.key, datetime.fromisoformat(row.created_at))
 
 
 def read_subset(row: Any) -> StoredSubset:

@@ -271,6 +271,39 @@ class TestChecks:
         assert catalog.summary("shop").check == "warn"
 
 
+class TestAudits:
+    def test_an_audit_is_kept_under_its_key_with_the_verdict_beside_the_name(self, catalog: Catalog) -> None:
+        catalog.put("shop", Part.code, "one", author=ME)
+        assert catalog.audit("shop") is None
+        catalog.set_audit("shop", "unproven", "{}", "key-1")
+        catalog.set_audit("shop", "loose", '{"name": "shop"}', "key-2")
+        kept = catalog.audit("shop", "key-2")
+        assert kept and (kept.verdict, kept.document_json, kept.key) == ("loose", '{"name": "shop"}', "key-2")
+        assert catalog.audit("shop", "key-1") is None
+        assert catalog.summary("shop").audit == "loose"
+
+    def test_an_environment_without_verifiers_has_an_audit_without_a_verdict(self, catalog: Catalog) -> None:
+        catalog.put("shop", Part.code, "one", author=ME)
+        catalog.set_audit("shop", None, "{}", "key")
+        kept = catalog.audit("shop")
+        assert kept and kept.verdict is None
+        assert catalog.summary("shop").audit is None
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda c: c.put("shop", Part.verifier, CODE_VERIFIER, slot="0/code", author=ME),
+            lambda c: c.put("shop", Part.solution, "{}", slot="0", author=ME),
+            lambda c: c.describe("shop", now=datetime(2027, 1, 1, tzinfo=UTC)),
+        ],
+    )
+    def test_a_change_makes_the_audit_stale(self, catalog: Catalog, change) -> None:
+        catalog.put("shop", Part.code, "one", author=ME)
+        catalog.set_audit("shop", "trusted", "{}", "key")
+        change(catalog)
+        assert catalog.summary("shop").audit == "stale"
+
+
 class TestRuns:
     def test_a_run_and_its_events(self, catalog: Catalog) -> None:
         run = catalog.add_run("synth", {"count": 3})
