@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipeline.engine.config import Config
     from pipeline.engine.engine import Engine
     from pipeline.llm.client import Client
+    from pipeline.llm.profiles import Profile
     from pipeline.nearness import Nearness
     from pipeline.records import Run
     from pipeline.workspace import Workspace
@@ -70,7 +71,9 @@ def set_up(opened: Workspace, wanted: Wanted) -> Run:
         )
         for stage in STAGES
     }
-    if wanted.budget and (unpriced := {p.model for p in profiles.values() if p.prices is None}):
+    nearness = chosen_nearness(wanted.nearness, embeds="embedding" in settings.stages)
+    asked = [*profiles.values(), *([_embedding_profile(opened)] if nearness == "endpoint" else [])]
+    if wanted.budget and (unpriced := {profile.model for profile in asked if profile.prices is None}):
         raise UserError(
             f"A budget needs prices, and {', '.join(sorted(unpriced))} has none: add prices = {{ input = …, output = … "
             "} (US dollars a million tokens) to its profile in the settings, or leave --budget out."
@@ -82,7 +85,7 @@ def set_up(opened: Workspace, wanted: Wanted) -> Run:
             "gates": read_gates(wanted.gates),
             "budget": wanted.budget,
             "seed": wanted.seed,
-            "nearness": chosen_nearness(wanted.nearness, embeds="embedding" in settings.stages),
+            "nearness": nearness,
             "replay": wanted.replay,
         }
     )
@@ -181,11 +184,10 @@ def board_table(board: Board) -> Any:
     from pipeline.engine.board import GLYPHS, State
 
     counts = board.counts()
-    done, usd = counts[State.done], board.spent
+    done, priced = counts[State.done], any(profile.get("prices") for profile in board.models.values())
     limit = f" of ${board.budget:g}" if board.budget is not None else ""
-    title = (
-        f"{done}/{board.count} done, {counts[State.failed]} failed, {counts[State.waiting]} waiting · ${usd:.2f}{limit}"
-    )
+    money = f"${board.spent:.2f}{limit}" if priced else "price not known"
+    title = f"{done}/{board.count} done, {counts[State.failed]} failed, {counts[State.waiting]} waiting · {money}"
     table = Table("", "scenario", *STAGES, "tokens", "now", title=title, title_justify="left", box=None)
     order = {State.done: 2, State.failed: 1}
     rows = sorted(board.wanted, key=lambda row: (order.get(row.state, 0), row.number))[:SHOWN]
@@ -253,12 +255,16 @@ def nearness_of(opened: Workspace, run: Run) -> Callable[[Client], Nearness]:
                 "sentence embeddings", lambda texts: asyncio.to_thread(_embedded, opened, texts)
             )
         case "endpoint":
-            from pipeline.llm.profiles import choose
-
-            profile = choose(opened.settings.profiles, opened.settings.stages["embedding"])
+            profile = _embedding_profile(opened)
             return lambda client: by_vectors(profile.model, lambda texts: client.embed(texts, profile))
         case _:
             return lambda _: by_ngrams()
+
+
+def _embedding_profile(opened: Workspace) -> Profile:
+    from pipeline.llm.profiles import choose
+
+    return choose(opened.settings.profiles, opened.settings.stages.get("embedding"))
 
 
 def _embedded(opened: Workspace, texts: list[str]) -> list[list[float]]:

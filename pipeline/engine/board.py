@@ -10,7 +10,8 @@ Events, with their data (those of one scenario carry its name):
 - `asked`, `replied`, `lost`, `again`: `stage`, `step`, and what `pipeline.llm.client.Watch` tells
 - `attempt`: `stage`, `step`, `number`, `right`, `findings`, `keys` of the kept reply, `content` (its digest)
 - `made`: `stage`, `step`, `version` (its id), `by` where a person wrote it
-- `redo`: `stage`, `part`, `slot`, `base` (a version's id, or None), `say`, `keep`: made again from there on
+- `redo`: `stage`, `part`, `slot`, `base` (a version's id, or None), `say`, `keep`: made again from there on (of no
+  scenario: stage 1 is tried again)
 - `row`: `paused` or `dropped`
 - `command`: `do` and what it needs, `by`; `taken`: `command` (its event), `ok`, `said`
 """
@@ -186,6 +187,7 @@ class Board:
         self.rows: dict[str, Row] = {}
         self.rounds: dict[int, Round] = {}
         self.source = Cell()  # stage 1, which belongs to no scenario
+        self.dry_since = 0  # the round from which on rounds without anything new are counted
         self.spent = 0.0  # US dollars paid in this run, lost calls included
         self.pending: dict[int, Event] = {}  # commands that nobody has taken, by event id
         self.answers: dict[int, tuple[bool, str]] = {}  # whether each command was done, and what was said
@@ -228,10 +230,9 @@ class Board:
         """How many rounds in a row, up to the last one that ended, admitted nothing."""
         dry = 0
         for number in sorted(self.rounds, reverse=True):
-            if self.rounds[number].ended:
-                if self.rounds[number].admitted:
-                    break
-                dry += 1
+            if number <= self.dry_since or (self.rounds[number].ended and self.rounds[number].admitted):
+                break
+            dry += self.rounds[number].ended
         return dry
 
     def waiting(self) -> Iterator[tuple[Row, str, Cell]]:
@@ -325,6 +326,7 @@ class Board:
 
     def _on_redo(self, event: Event, row: Row | None, data: dict[str, Any]) -> None:
         if row is None:
+            self.dry_since, self.source.state = max(self.rounds, default=0), State.queued
             return
         stage, part, slot = data["stage"], data["part"], data["slot"]
         cell = row.cells[stage]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ from pipeline.llm.request import Reply, Request
 from pipeline.model import Author, AuthorKind, Environment, Part, normalise
 from pipeline.nearness import Nearness
 from pipeline.records import Event, Run
-from pipeline.runtime.host import Host
+from pipeline.runtime.host import Host, LoadFailed
 from pipeline.stages.scenario import Scenario
 from pipeline.stages.step import Attempt, Step
 from pipeline.workspace import Workspace
@@ -162,8 +163,11 @@ class Engine:
             live.close()
 
     async def check(self, step: Step, content: str) -> Sequence[Finding]:
-        """Run a step's check on a content, beside the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, step.check, content, self.host)
+        """Run a step's check on a content, beside the event loop. What ends or hangs its worker is a finding too."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, step.check, content, self.host)
+        except LoadFailed as failed:
+            return [failed.finding]
 
     def environment(self, row: Row) -> Environment:
         """What the scenario has so far."""
@@ -182,6 +186,13 @@ class Engine:
         return self.catalog.content(found.sha)
 
     # What stage 1 and commands need
+
+    def log_mistake(self) -> Path:
+        """Keep the traceback of an exception nobody expected. Returns the file."""
+        path = self.workspace.logs / f"run-{self.run.id}-mistakes.log"
+        with path.open("a", encoding="utf-8") as log:
+            log.write(f"{datetime.now(UTC).isoformat()}\n{traceback.format_exc()}\n")
+        return path
 
     def admit(self, scenario: Scenario, number: int) -> None:
         """Take in a scenario of round `number`, and start its flow unless it waits for approval."""
@@ -205,6 +216,7 @@ class Engine:
 
     def start_flow(self, row: Row) -> None:
         """Let a scenario go on, if it can."""
+        self._reap()
         if row.dropped or row.name in self._tasks or row.cells["scenario"].state is not State.done:
             return
         if not self.catalog.versions(row.name, Part.scenario):
@@ -213,6 +225,7 @@ class Engine:
 
     def start_source(self) -> None:
         """Look for more scenarios, if some are missing."""
+        self._reap()
         if None not in self._tasks and len(self.board.wanted) < self.board.count:
             self._start(None, find_scenarios(self))
 
@@ -259,6 +272,7 @@ class Engine:
         self._tasks[name] = asyncio.create_task(work)
 
     def _reap(self) -> None:
+        """Forget the tasks that have ended."""
         for name, task in list(self._tasks.items()):
             if task.done():
                 del self._tasks[name]

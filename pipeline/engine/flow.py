@@ -56,6 +56,12 @@ async def pass_stage(engine: Engine, row: Row, stage: str) -> bool:
         state = State.failed if fault.kind in FINAL else State.waiting
         engine.set_stage(row, stage, state, why=str(fault), fault=fault.kind)
         return False
+    except UserError:  # of the catalog or the disk: no scenario can go on
+        raise
+    except Exception as mistake:  # ours: it must not end the others
+        told = f"a mistake of awm-studio itself: {type(mistake).__name__}: {mistake}; see {engine.log_mistake()}"
+        engine.set_stage(row, stage, State.failed, why=told)
+        return False
     if missing:
         engine.set_stage(row, stage, State.failed, why=missing)
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 FLUSH_S = 0.2
 """Seconds between two writes of one file: quick enough to watch, few enough with a hundred streams."""
@@ -19,14 +20,17 @@ class LiveText:
     """One reply being written to its file. Thinking is set between lines of `<think>` and `</think>`."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("w", encoding="utf-8")
+        self._path = path
+        self._file: TextIO | None = None  # opened when the first words come: thousands may wait for their turn to ask
         self._clock = clock
         self._flushed = clock()
         self._thinking = False
 
     def write(self, kind: str, text: str) -> None:
         """Add some of the reply."""
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("w", encoding="utf-8")
         if (kind == "thinking") is not self._thinking:
             self._thinking = not self._thinking
             self._file.write("<think>\n" if self._thinking else "\n</think>\n")
@@ -37,4 +41,5 @@ class LiveText:
 
     def close(self) -> None:
         """Write what is left. The file stays until the step is asked for again."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()

@@ -112,6 +112,7 @@ async def retry(engine: Engine, row: Row | None, data: dict[str, Any]) -> str:
     if row is None:
         failed = [(each, each.stage) for each in engine.board.wanted if each.state is State.failed]
         if engine.board.source.state is State.failed:
+            engine.emit("redo", {"stage": "scenario"})
             engine.start_source()
         elif not failed:
             raise UserError("Nothing has failed.")

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from pipeline.findings import Finding
 from pipeline.model import Environment, Part
 from pipeline.rules.database import database_findings
 from pipeline.rules.rows import rows_findings
 from pipeline.rules.schema import schema_findings
-from pipeline.stages.json_reply import TEXT, array, read_document, record
+from pipeline.stages.json_reply import TEXT, array, content_of, read_document, record
 from pipeline.stages.prompts import numbered, render
 from pipeline.stages.step import Step, Weight, usual_weight, with_part
 
@@ -81,13 +79,13 @@ def check_sample(environment: Environment, host: Host) -> Sequence[Finding]:
 
 
 def weigh_sample(finding: Finding) -> Weight:
-    """A lost row that a task names is refused, another one is on record (too many of them are refused together).
+    """A lost row that a task names is refused; another is told once, then on record (too many are refused together).
 
     What is read from the words of tasks (an entity that is absent, a goal that is reached) is a judgement, so it is
-    told once.
+    told once too.
     """
     if finding.code == "insert_failed" and not finding.tasks:
-        return Weight.accept
+        return Weight.advise
     if finding.code in ("entity_absent", "goal_in_seed", "table_empty"):
         return Weight.advise
     return usual_weight(finding)
@@ -104,4 +102,4 @@ def rows_text(environment: Environment) -> str:
 
 
 def _read(text: str, shape: dict[str, Any]) -> str:
-    return orjson.dumps(read_document(text, shape)).decode()
+    return content_of(read_document(text, shape))

@@ -14,7 +14,7 @@ from pipeline.rules.calls import call_findings
 from pipeline.rules.interface import interface_findings, spec_findings, unknown_columns
 from pipeline.rules.schema import columns_of
 from pipeline.stages.database import schema_text
-from pipeline.stages.json_reply import TEXT, array, read_document
+from pipeline.stages.json_reply import TEXT, array, content_of, read_document
 from pipeline.stages.prompts import numbered, render
 from pipeline.stages.step import Step, Weight, usual_weight, with_part
 
@@ -77,7 +77,7 @@ def spec_steps(environment: Environment) -> tuple[Step, ...]:
                 tasks=numbered(environment.tasks),
             ),
             schema=SPEC_SHAPE,
-            read=lambda text: orjson.dumps(read_document(text, SPEC_SHAPE)).decode(),
+            read=lambda text: content_of(read_document(text, SPEC_SHAPE)),
             check=lambda content, host: check_spec(with_part(environment, Part.spec, content), host),
         ),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from pipeline.llm.text import Unreadable, problems_with, read_json
 
 
@@ -14,6 +16,14 @@ def read_document(text: str, schema: Mapping[str, Any]) -> Any:
     if problems := problems_with(value, dict(schema)):
         raise Unreadable("The JSON is not of the shape that was asked for: " + "; ".join(problems) + ".")
     return value
+
+
+def content_of(value: Any) -> str:
+    """A value as a part's content. Raises Unreadable where it holds what no JSON reader has to take."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        raise Unreadable("The JSON holds a number of more than 64 bits, or half a character. Leave it out.") from None
 
 
 def record(**properties: Any) -> dict[str, Any]:

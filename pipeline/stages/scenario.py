@@ -17,7 +17,7 @@ from pipeline.findings import Finding
 from pipeline.llm.text import Unreadable
 from pipeline.model import Part, normalise
 from pipeline.nearness import Nearness, unnamed
-from pipeline.stages.json_reply import TEXT, array, read_document, record
+from pipeline.stages.json_reply import TEXT, array, content_of, read_document, record
 from pipeline.stages.prompts import render
 from pipeline.stages.step import Step
 
@@ -150,7 +150,7 @@ def score_step(candidates: Sequence[Scenario], slot: str) -> Step:
         what="JSON document with the scores",
         prompt=render("score", scenarios=listed),
         schema=SCORES,
-        read=lambda text: orjson.dumps(read_document(text, SCORES)).decode(),
+        read=lambda text: content_of(read_document(text, SCORES)),
         check=lambda content, _: check_scores(content, len(candidates)),
     )
 
@@ -160,7 +160,7 @@ def read_batch(text: str) -> str:
     document = read_document(text, SHAPE)
     if not document["scenarios"]:
         raise Unreadable("The list of scenarios is empty.")
-    return orjson.dumps(document).decode()
+    return content_of(document)
 
 
 def candidates_in(content: str) -> list[Scenario]:

@@ -9,7 +9,7 @@ import orjson
 from pipeline.findings import Finding
 from pipeline.model import Environment, Part
 from pipeline.rules.tasks import task_findings
-from pipeline.stages.json_reply import TEXT, array, read_document, record
+from pipeline.stages.json_reply import TEXT, array, content_of, read_document, record
 from pipeline.stages.prompts import render
 from pipeline.stages.step import Step
 
@@ -43,7 +43,7 @@ def steps(environment: Environment) -> tuple[Step, ...]:
 def read(text: str) -> str:
     """The tasks as a JSON list. Raises Unreadable."""
     tasks = read_document(text, SHAPE)["tasks"]
-    return orjson.dumps([" ".join(task.split()) for task in tasks]).decode()
+    return content_of([" ".join(task.split()) for task in tasks])
 
 
 def check(content: str) -> Sequence[Finding]:

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 from pipeline.engine.board import Board, State, read
 from pipeline.engine.commands import find_run
 from pipeline.engine.lock import worker
 from pipeline.errors import UserError
+from pipeline.model import Part
+from pipeline.records import Event
 from pipeline.workspace import Workspace
 from studio.cli import awm_studio
+from studio.synthesis import board_table
 from tests.llm_server import Server, Status
 from tests.pipeline.engine.conftest import contents
 from tests.scripted_model import Model
@@ -119,6 +125,52 @@ def test_environments_come_out_with_their_figures_and_each_stage_can_be_looked_i
         studio("run", "show", "1", "1", "cooking", catch_exceptions=False)
     with pytest.raises(UserError, match="no scenario 'nobody'"):
         studio("run", "show", "1", "nobody", catch_exceptions=False)
+
+
+def test_profiles_of_the_settings_say_who_is_asked_for_what_and_what_it_costs(
+    studio: Callable[..., Result], workspace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def embed(text: str) -> list[float]:
+        return [random.Random(f"{text}{n}").gauss() for n in range(32)]
+
+    with Server(Model(), embed=embed) as server:
+        Path(os.environ["AWM_CONFIG"]).write_text(
+            f'[profiles.default]\nmodel = "big"\nbase_url = "{server.url}"\nprices = {{ input = 1, output = 10 }}\n'
+            f'[profiles.small]\nmodel = "little"\nbase_url = "{server.url}"\nprices = {{ input = 0.1, output = 1 }}\n'
+            f'[profiles.vectors]\nmodel = "embedder"\nbase_url = "{server.url}"\nprices = {{ input = 0, output = 0 }}\n'
+            '[stages]\ntasks = "small"\nembedding = "vectors"\n'
+        )
+        done = studio("synth", "--count", "1", "--budget", "2", "--json")
+        assert done.exit_code == 0, done.output
+        assert {request["model"] for request in server.requests if "input" in request} == {"embedder"}
+    document = json.loads(done.stdout)
+    assert 0 < document["spent_usd"] < 2
+    tasks = document["stages"]["tasks"]
+    assert tasks["usd"] == pytest.approx(((tasks["tokens"] - 200) * 0.1 + 200) / 1e6, rel=0.01)
+    with Workspace.open(workspace) as opened:
+        authors = {v.part: v.author.name for v in opened.catalog.current(document["environments"][0]["name"])}
+    assert (authors[Part.tasks], authors[Part.code]) == ("little", "big")
+
+
+def test_the_live_table_shows_every_state_by_its_sign():
+    board = Board()
+    events = [
+        ("changed", {"count": 2, "budget": 5.0, "models": {"tasks": {"prices": {"input": 1, "output": 1}}}}, None),
+        ("scenario", {"title": "One [bold]", "category": "c", "description": "", "score": 9, "round": 1}, "one"),
+        ("stage", {"stage": "scenario", "state": "done"}, "one"),
+        ("stage", {"stage": "tasks", "state": "running"}, "one"),
+        ("attempt", {"stage": "tasks", "step": "tasks", "number": 1, "right": False, "findings": [], "keys": [],
+                     "content": None}, "one"),
+    ]  # fmt: skip
+    for number, (kind, data, scenario) in enumerate(events, 1):
+        board.apply(Event(number, 1, kind, scenario, data, datetime.now(UTC)))
+    console = Console(width=100)
+    with console.capture() as capture:
+        console.print(board_table(board))
+    shown = capture.get()
+    assert "0/2 done, 0 failed, 0 waiting · $0.00 of $5" in shown
+    assert "One [bold]" in shown
+    assert "✓" in shown and "↻" in shown and "correcting" in shown
 
 
 def test_it_is_told_what_waits_and_how_to_go_on(studio: Callable[..., Result]):

@@ -163,6 +163,17 @@ async def test_everything_that_failed_is_retried_at_once(studio: Studio):
     assert board.state == "done"
 
 
+async def test_a_search_that_ran_dry_is_taken_up_again(studio: Studio):
+    def wrong(step: str, about: str, before: int) -> Any:
+        return Say("nonsense") if step == "scenario" and model.asked["scenario"] <= 10 else None
+
+    with Server(model := Model(wrong)) as server:
+        studio.start(server, attempts=1)
+        assert "10 rounds brought nothing new" in (await studio.work()).why
+        board = await studio.work(told_run("retry"))
+    assert board.state == "done"
+
+
 async def test_a_stage_is_made_again_from_a_chosen_version(studio: Studio):
     def wrong(step: str, about: str, before: int) -> Any:
         return Say(OTHER_SCHEMA) if step == "schema" and before else None

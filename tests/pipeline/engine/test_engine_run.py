@@ -10,8 +10,11 @@ import pytest
 
 from pipeline.engine.board import State
 from pipeline.engine.report import summary
+from pipeline.errors import UserError
+from pipeline.findings import Finding
 from pipeline.llm.profiles import Prices
 from pipeline.model import Part
+from pipeline.runtime.host import LoadFailed
 from tests import scripted_model
 from tests.llm_server import PAGE, Drop, Raw, Say, Server, Status
 from tests.scripted_model import Model
@@ -194,6 +197,67 @@ async def test_no_key_is_told_before_anything_is_sent(studio: Studio, monkeypatc
         assert server.requests == []
     assert board.state == "waiting"
     assert "NO_SUCH_KEY" in board.why
+
+
+async def test_a_catalog_that_cannot_be_written_ends_the_engine_and_nothing_is_lost(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+):
+    catalog, left = studio.workspace.catalog, iter(range(20))
+
+    def full(*arguments: Any, **options: Any) -> int:
+        if next(left, None) is None:
+            raise UserError("The catalog cannot grow: the disk is full.")
+        return type(catalog).add_event(catalog, *arguments, **options)
+
+    with Server(model := Model()) as server:
+        studio.start(server)
+        with monkeypatch.context() as patch:
+            patch.setattr(catalog, "add_event", full)
+            with pytest.raises(ExceptionGroup) as caught:
+                await studio.work()
+            assert caught.group_contains(UserError, match="the disk is full")
+        assert (await studio.work()).state == "done"
+    assert model.asked["schema"] == 1
+
+
+async def test_a_mistake_of_our_own_fails_one_scenario_and_is_logged(studio: Studio, monkeypatch: pytest.MonkeyPatch):
+    from pipeline.stages import database
+
+    built = database.check_schema
+    victims: list[str] = []
+
+    def mistaken(environment: Any, host: Any) -> Any:
+        victims.append(environment.name)
+        if environment.name == victims[0]:
+            raise ZeroDivisionError("division by zero")
+        return built(environment, host)
+
+    monkeypatch.setattr(database, "check_schema", mistaken)
+    with Server(Model()) as server:
+        studio.start(server, count=2)
+        board = await studio.work()
+    failed = board.rows.pop(victims[0])
+    assert "a mistake of awm-studio itself: ZeroDivisionError" in failed.cells["database"].why
+    assert "in mistaken" in (studio.workspace.logs / f"run-{studio.run.id}-mistakes.log").read_text()
+    assert [row.state for row in board.rows.values()] == [State.done]
+
+
+async def test_rows_that_hang_their_worker_are_sent_back(studio: Studio, monkeypatch: pytest.MonkeyPatch):
+    finding = Finding("build_crash", "error", "sample", "the build ended its process")
+
+    def crash(environment: Any, host: Any) -> Any:
+        monkeypatch.undo()
+        raise LoadFailed(environment, finding.code, finding.where, finding.message)
+
+    from pipeline.stages import database
+
+    monkeypatch.setattr(database, "check_sample", crash)
+    with Server(Model()) as server:
+        studio.start(server)
+        board = await studio.work()
+    assert board.state == "done"
+    (row,) = board.wanted
+    assert [tried.right for tried in row.cells["database"].step("sample").attempts] == [False, True]
 
 
 async def test_a_full_disk_is_told_and_nothing_is_lost(studio: Studio, monkeypatch: pytest.MonkeyPatch):

@@ -75,7 +75,7 @@ def test_a_lost_table_is_refused(small: Environment, host: Host):
 @pytest.mark.parametrize(
     ("statement", "weight"),
     [
-        ("INSERT INTO items VALUES (20, 1, 'Item 1's twin: Item 1', 'open', 1);", Weight.accept),
+        ("INSERT INTO items VALUES (20, 1, 'Item 1's twin: Item 1', 'open', 1);", Weight.advise),
         ("INSERT INTO items VALUES (1, 1, 'Item 2', 'open', 1);", Weight.refuse),  # a task names it
     ],
 )
@@ -129,6 +129,7 @@ def test_a_verifier_that_judges_badly_is_refused(small: Environment, host: Host,
     [
         (tasks.read, '{"tasks": "one"}'),
         (tasks.read, "Sure, here are ten tasks!"),
+        (tasks.read, '{"tasks": ["half a character: \\ud83d"]}'),
         (interface.read_code, "I'm sorry, I cannot write that."),
         (lambda text: verification.read(text, Mode.code), "```python\ndef verify_task(a, b): ...\n```"),
         (lambda text: verification.read(text, Mode.sql), "def verify_task(a, b:\n    return {}"),
