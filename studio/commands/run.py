@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from pipeline.records import Run
     from pipeline.workspace import Workspace
 
-ANSWER_S = 10.0
-"""Seconds to wait for the engine's answer to a command."""
-
 SCENARIO = click.argument("scenario", required=False)
 ONE_SCENARIO = click.argument("scenario")
 RUN = click.argument("number", metavar="RUN", type=int)
@@ -80,6 +77,7 @@ def show(
     """The board of a run; one scenario's stages; or one stage's attempts, with what the checks found."""
     from pipeline.engine import report
     from pipeline.engine.commands import find_row, find_run, one_stage
+    from studio import stage_record
 
     with open_workspace(workspace) as opened:
         run = find_run(opened.catalog, number)
@@ -94,7 +92,7 @@ def show(
             return
         stage = one_stage(row, stage)
         if prompt or text:
-            click.echo(_prompt(opened, row, stage) if prompt else _live_text(opened, run, row, stage))
+            click.echo(stage_record.prompt(opened, row, stage) if prompt else _live_text(opened, run, row, stage))
             return
         steps = report.steps_document(row.cells[stage])
         print_json({"run": run.id, "scenario": row.name, "stage": stage, "steps": steps}) if as_json else _print_steps(
@@ -138,17 +136,6 @@ def stop(number: int, as_json: bool, workspace: str | None) -> None:
 @workspace_option
 def resume(number: int, scenario: str | None, as_json: bool, workspace: str | None) -> None:
     """Go on, and try again what waits for a server; starts a process where none works on the run."""
-    from pipeline.engine.start import detach
-
-    with open_workspace(workspace) as opened:
-        run = _synthesis(opened, number)
-        if not _is_alive(opened, run):
-            _send(opened, run, scenario, "resume", {})
-            pid = detach(opened, run)
-            print_json({"run": run.id, "ok": True, "pid": pid}) if as_json else say(
-                f"Run {run.id} goes on in process {pid}."
-            )
-            return
     tell(number, scenario, "resume", as_json=as_json, workspace=workspace)
 
 
@@ -290,31 +277,22 @@ def tell(
     workspace: str | None,
 ) -> None:
     """Send a command to a run and say what came of it. Raises UserError where the engine refuses it."""
-    from pipeline.engine.commands import answer
+    from pipeline.engine.commands import find_row
+    from studio import steering
 
     with open_workspace(workspace) as opened:
         run = _synthesis(opened, number)
-        command = _send(opened, run, scenario, do, data or {})
-        if not _is_alive(opened, run):
-            said = f"Kept for later: nobody works on run {run.id} now. Start it with awm-studio run resume {run.id}."
-            print_json({"run": run.id, "command": command, "ok": None, "said": said}) if as_json else say(said)
-            return
-        found = answer(opened.catalog, run.id, command, timeout_s=ANSWER_S)
-    ok, said = found or (None, f"Run {run.id} is busy and has not answered yet; awm-studio run show {run.id} shows it.")
+        name = find_row(_board(opened, run), scenario).name if scenario else None
+        told = steering.tell(opened, run.id, do, scenario=name, data=data)
+    if told.pid is not None:
+        print_json({"run": run.id, "ok": True, "pid": told.pid}) if as_json else say(told.said)
+        return
     if as_json:
-        print_json({"run": run.id, "command": command, "ok": ok, "said": said})
-    elif ok is not False:
-        say(said)
-    if ok is False:
-        raise UserError(said)
-
-
-def _send(opened: Workspace, run: Run, scenario: str | None, do: str, data: dict[str, Any]) -> int:
-    from pipeline.engine.commands import find_row, send
-
-    name = find_row(_board(opened, run), scenario).name if scenario else None
-    given = {key: value for key, value in data.items() if value is not None}
-    return send(opened.catalog, run.id, do, scenario=name, **given)
+        print_json({"run": run.id, "command": told.command, "ok": told.ok, "said": told.said})
+    elif told.ok is not False:
+        say(told.said)
+    if told.ok is False:
+        raise UserError(told.said)
 
 
 def _synthesis(opened: Workspace, number: int) -> Run:
@@ -393,30 +371,13 @@ def _print_steps(steps: list[dict[str, Any]]) -> None:
     print_table(["step", "attempt", "", "severity", "code", "where", "what"], rows)
 
 
-def _prompt(opened: Workspace, row: Row, stage: str) -> str:
-    from pipeline.llm.replies import FILE_NAME, Replies
-
-    keys = [tried.keys[0] for log in row.cells[stage].steps.values() for tried in log.attempts if tried.keys]
-    if not keys:
-        raise UserError(f"Nothing has been asked for the {stage} stage of {row.title} yet.")
-    replies = Replies(opened.path / FILE_NAME)
-    try:
-        document = replies.request(keys[-1])
-    finally:
-        replies.close()
-    if document is None:
-        raise UserError("The prompt is not among the kept replies any more.")
-    return "\n\n".join(f"== {message['role']}\n{message['content']}" for message in document["messages"])
-
-
 def _live_text(opened: Workspace, run: Run, row: Row, stage: str) -> str:
-    from pipeline.engine.live import live_file
+    from studio.stage_record import live_file
 
-    files = [live_file(opened.runs / str(run.id), row.name, step) for step in row.cells[stage].steps]
-    there = [file for file in files if file.exists()]
-    if not there:
+    file = live_file(opened, run.id, row, stage)
+    if file is None:
         raise UserError(f"Nothing has been written for the {stage} stage of {row.title} yet.")
-    return max(there, key=lambda file: file.stat().st_mtime).read_text("utf-8", "replace")
+    return file.read_text("utf-8", "replace")
 
 
 def _edited(opened: Workspace, row: Row, stage: str, part: str, slot: str) -> str:
@@ -425,27 +386,12 @@ def _edited(opened: Workspace, row: Row, stage: str, part: str, slot: str) -> st
 
     from pipeline.model import Part
     from pipeline.parts import SOURCE_PARTS
+    from studio.stage_record import present
 
     source = Part(part) in SOURCE_PARTS
-    content = _present(opened, row, stage, part, slot)
+    content = present(opened, row, stage, part, slot)
     shown = content if source else json.dumps(json.loads(content or "null"), indent=2, ensure_ascii=False)
     changed = click.edit(shown, extension=".py" if source else ".json")
     if changed is None or changed == shown:
         raise UserError("Nothing was changed.")
     return changed
-
-
-def _present(opened: Workspace, row: Row, stage: str, part: str, slot: str) -> str:
-    from pipeline.llm.replies import FILE_NAME, Replies
-
-    if versions := opened.catalog.versions(row.name, part, slot):
-        return opened.catalog.content(versions[-1].sha)
-    attempts = row.cells[stage].step(f"{part} {slot}".rstrip()).attempts
-    kept = [tried.content for tried in attempts if tried.content]
-    if not kept:
-        return ""
-    replies = Replies(opened.path / FILE_NAME)
-    try:
-        return replies.text(kept[-1])
-    finally:
-        replies.close()
