@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 MISSING = object()
 """The default of a field that has none (None is a value)."""
+
+DEEPEST = 8
+"""How many references and alternatives inside one another are followed."""
 
 _MERGED = ("type", "format", "minimum", "maximum", "maxLength", "minLength", "pattern", "enum", "const", "items",
            "properties", "title")  # fmt: skip
@@ -30,12 +34,15 @@ class Field:
 
 
 def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
-    """The arguments a tool's input schema asks for, required ones first, otherwise in its order."""
-    definitions = schema.get("$defs") or schema.get("definitions") or {}
-    required = set(schema.get("required") or ())
+    """The arguments a tool's input schema asks for, required ones first, otherwise in its order.
+
+    Schemas come from generated code: what is not of the shape JSON Schema gives it is taken as not there.
+    """
+    definitions = _mapping(schema.get("$defs")) or _mapping(schema.get("definitions"))
+    required = [name for name in _list(schema.get("required")) if isinstance(name, str)]
     fields = [
         _field(name, _resolved(described, definitions), name in required)
-        for name, described in (schema.get("properties") or {}).items()
+        for name, described in _mapping(schema.get("properties")).items()
         if isinstance(described, Mapping)
     ]
     return tuple(sorted(fields, key=lambda field: not field.required))
@@ -74,10 +81,11 @@ def written(field: Field, value: Any) -> str:
 
 
 def _field(name: str, schema: Mapping[str, Any], required: bool) -> Field:
-    choices = tuple(schema.get("enum") or ((schema["const"],) if "const" in schema else ()))
+    choices = _list(schema.get("enum")) or ([schema["const"]] if "const" in schema else [])
+    kind = schema.get("type")
     return Field(
         name=name,
-        kind=schema.get("type", "any"),
+        kind=kind if isinstance(kind, str) else "any",
         required=required,
         nullable=bool(schema.get("nullable")),
         choices=tuple(choice for choice in choices if choice is not None),
@@ -91,14 +99,13 @@ def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any], depth: 
     """The schema with references followed and `anyOf [X, null]` made X, nullable."""
     merged: dict[str, Any] = dict(schema)
     reference = merged.pop("$ref", None)
-    if isinstance(reference, str) and depth < 8:
-        target = definitions.get(reference.rpartition("/")[2])
-        merged = {**_resolved(target if isinstance(target, Mapping) else {}, definitions, depth + 1), **merged}
-    options = [*merged.pop("anyOf", ()), *merged.pop("oneOf", ()), *merged.pop("allOf", ())]
-    kinds = merged.get("type")
-    if isinstance(kinds, list):
-        options, _ = [{"type": kind} for kind in kinds], merged.pop("type")
-    if options and depth < 8:
+    if isinstance(reference, str) and depth < DEEPEST:
+        target = _mapping(definitions.get(reference.rpartition("/")[2]))
+        merged = {**_resolved(target, definitions, depth + 1), **merged}
+    options = [option for word in ("anyOf", "oneOf", "allOf") for option in _list(merged.pop(word, None))]
+    if isinstance(merged.get("type"), list):
+        options = [{"type": kind} for kind in merged.pop("type")]
+    if options and depth < DEEPEST:
         read = [_resolved(option, definitions, depth + 1) for option in options if isinstance(option, Mapping)]
         others = [option for option in read if option.get("type") != "null"]
         merged["nullable"] = len(others) < len(read)
@@ -110,28 +117,35 @@ def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any], depth: 
 
 
 def _words(schema: Mapping[str, Any]) -> Iterator[str]:
-    kind = schema.get("type")
-    items = schema.get("items")
-    if kind == "array" and isinstance(items, Mapping) and "type" in items:
+    kind, items = schema.get("type"), _mapping(schema.get("items"))
+    if kind == "array" and isinstance(items.get("type"), str):
         yield f"array of {items['type']}"
-    elif kind:
-        yield f"{kind} or null" if schema.get("nullable") else str(kind)
+    elif isinstance(kind, str):
+        yield f"{kind} or null" if schema.get("nullable") else kind
     else:
-        options = [str(option["type"]) for option in schema.get("options", ()) if "type" in option]
-        yield " or ".join(options) or "any"
-    if "format" in schema:
-        yield str(schema["format"])
+        options = [option.get("type") for option in _list(schema.get("options")) if isinstance(option, Mapping)]
+        yield " or ".join(option for option in options if isinstance(option, str)) or "any"
+    if isinstance(schema.get("format"), str):
+        yield schema["format"]
     low, high = (_bound(schema.get(key)) for key in ("minimum", "maximum"))
     if low and high:
         yield f"{low} to {high}"
     elif low or high:
         yield f"at least {low}" if low else f"at most {high}"
-    if "maxLength" in schema:
+    if isinstance(schema.get("maxLength"), int):
         yield f"at most {schema['maxLength']} characters"
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _bound(value: Any) -> str:
-    if not isinstance(value, (int, float)):
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
         return ""
     return str(int(value)) if value == int(value) else str(value)
 

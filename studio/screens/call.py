@@ -156,14 +156,15 @@ class CallScreen(Framed):
             self._ask_for(event.value, {})
 
     @work(exclusive=True, group="form")
-    async def _ask_for(self, name: str, values: Mapping[str, Any]) -> None:
+    async def _ask_for(self, name: str, values: Mapping[str, Any], *, focus: bool = True) -> None:
         tool = self._tools[name]
         fields = fields_of(tool.input_schema)
         self.query_one("#about-tool", Static).update(next(iter(tool.description.splitlines()), ""))
         known = await self.studio.ask(_candidates, fields, name, self.session.snapshot) if self.session else None
         form = self.query_one(ArgumentForm)
         await form.show(fields, known or {}, values)
-        (form.rows[0].editor if form.rows else self.query_one("#tool")).focus()
+        if focus:
+            (form.rows[0].editor if form.rows else self.query_one("#tool")).focus()
 
     @on(ArgumentForm.Sent)
     def _sent(self) -> None:
@@ -238,7 +239,9 @@ class CallScreen(Framed):
         if point:
             step = self.session.steps[point - 1]
             self._show_step(step)
-            self.query_one("#tool", Select).value = step.call.tool
+            with self.prevent(Select.Changed):
+                self.query_one("#tool", Select).value = step.call.tool
+            self._ask_for(step.call.tool, step.call.arguments, focus=False)
         else:
             self.query_one("#reply", Static).update("The initial state.")
             self.query_one(Changes).show_changes({})

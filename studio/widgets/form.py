@@ -28,6 +28,7 @@ class FieldRow(VerticalGroup):
         super().__init__()
         self.field = field
         self.candidates = candidates
+        self._choices = list(dict.fromkeys(written(field, choice) for choice in field.choices or (True, False)))
 
     def compose(self) -> ComposeResult:
         """Label, editor, problem."""
@@ -42,10 +43,7 @@ class FieldRow(VerticalGroup):
             classes="field-label",
         )
         if field.kind == "boolean" or field.choices:
-            choices = field.choices or (True, False)
-            yield Select(
-                [(str(choice), written(field, choice)) for choice in choices], prompt="not given", compact=True
-            )
+            yield Select([(text, text) for text in self._choices], prompt="not given", compact=True)
         else:
             yield Input(
                 placeholder=self._hint(),
@@ -68,7 +66,9 @@ class FieldRow(VerticalGroup):
 
     @text.setter
     def text(self, text: str) -> None:
-        self.editor.value = text
+        editor = self.editor
+        if isinstance(editor, Input) or text in self._choices:
+            editor.value = text
 
     def complain(self, problem: str) -> None:
         """Say what is wrong ("" for nothing)."""

@@ -154,6 +154,9 @@ async def test_history_goes_back_to_any_point_and_on_from_there(small_world: Pat
         steps.focus()
         await pilot.press("end", "enter")
         assert screen.session.point == 2
+        form = screen.query_one(ArgumentForm)
+        await until(pilot, lambda: [row.text for row in form.rows] == ["3", ""])
+        assert screen.focused is steps
         assert screen.session.snapshot == both
         await pilot.press("home", "enter")
         assert screen.session.snapshot == screen.session.initial

@@ -136,11 +136,28 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
     assert field.name == "node"
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))  # fmt: skip
-def test_any_json_makes_fields_or_none(schema: Any) -> None:
-    if isinstance(schema, dict):
-        for field in fields_of({"properties": schema}):
-            assert field.says
+keywords = st.sampled_from(
+    ["type", "properties", "required", "enum", "const", "default", "anyOf", "oneOf", "allOf", "items", "$ref", "$defs",
+     "format", "minimum", "maximum", "maxLength", "description", "nullable"]
+)  # fmt: skip
+words = st.sampled_from(["integer", "string", "null", "#/$defs/a", "a"])
+any_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keywords | words, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(keywords, any_json), any_json)
+def test_a_schema_may_be_anything(schema: dict[str, Any], value: Any) -> None:
+    """Schemas come from generated code: whatever is in them, there is a form, and a value is taken or refused."""
+    for described in fields_of(schema):
+        assert described.says
+        assert all(isinstance(written(described, choice), str) for choice in described.choices)
+        try:
+            read_value(described, written(described, value))
+        except ValueError as error:
+            assert described.name in str(error)
 
 
 def field(kind: str, *, nullable: bool = False) -> Field:
