@@ -27,7 +27,7 @@ from pipeline.settings import Settings
 from studio import launch, logs, themes
 from studio.actions import available, bindings, keymap_path, read_keymap
 from studio.bridge import Bridge, News, Opened, Unusable
-from studio.screens import MODES
+from studio.screens import FIRST, MODES
 from studio.widgets.masthead import Masthead
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Studio(App[None]):
 
     async def on_mount(self) -> None:
         """Show the first screen, then let the bridge open the workspace."""
-        await self.switch_mode(MODES[0].name)
+        await self.switch_mode(FIRST)
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):

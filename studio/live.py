@@ -8,10 +8,12 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import UserError
+from pipeline.findings import Finding
 from pipeline.model import Environment, Verifier, content_hash
 from pipeline.snapshots import replace_file, snapshot_file, snapshot_key
 from studio.datasette import DatasetteServer, Page
@@ -19,6 +21,7 @@ from studio.environment_pages import EnvironmentPages, table_texts
 
 if TYPE_CHECKING:
     from pipeline.runtime.host import Host, HostedProgram, Verdict
+    from pipeline.stages.step import Step
     from pipeline.workspace import Workspace
 
 KEPT = 4
@@ -59,6 +62,15 @@ class Live:
     def verify(self, env: Environment, verifier: Verifier, initial: bytes, final: bytes, answer: str | None) -> Verdict:
         """What a verifier of an environment says about two snapshots and an answer."""
         return self._started().verify(verifier, initial, final, answer, now=env.now)
+
+    def check(self, step: Step, content: str) -> Sequence[Finding]:
+        """What the checks of a stage's step find in a content."""
+        from pipeline.runtime.host import LoadFailed
+
+        try:
+            return step.check(content, self._started())
+        except LoadFailed as failed:
+            return [failed.finding]
 
     def page(self, env: Environment) -> str:
         """The URL of an environment's database in the browser."""

@@ -30,6 +30,12 @@ class Try:
     tried: Tried
     cost: Usage
 
+    @property
+    def first(self) -> str:
+        """The first thing its checks found."""
+        found = self.tried.findings
+        return f"{found[0]['where']}: {found[0]['message']}" if found else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:

@@ -31,8 +31,12 @@ class Mode:
 
 
 MODES = (
+    Mode("pipeline", "1", "Pipeline", "pipeline:PipelineScreen", "Watch and steer the making of environments"),
     Mode("environments", "2", "Environments", "environments:EnvironmentsScreen", "Look at environments and try them"),
     Mode("activity", "7", "Activity", "activity:ActivityScreen", "Runs of this workspace: progress, stop, results"),
     Mode("settings", "8", "Settings", "settings:SettingsScreen", "Theme, model endpoint, limits"),
 )
-"""In the order of their keys. 1 and 3 to 6 are kept for Pipeline, Concepts, Subsets, Train and Evaluate."""
+"""In the order of their keys. 3 to 6 are kept for Concepts, Subsets, Train and Evaluate."""
+
+FIRST = "environments"
+"""The mode the studio opens with."""

@@ -31,7 +31,7 @@ async def test_every_mode_is_one_key_away_and_one_click(small_world: Path) -> No
             await pilot.press(mode.key)
             assert studio.current_mode == mode.name
             assert studio.screen.query_one(Masthead).here == mode.name
-        await pilot.click(Masthead, offset=(20, 0))
+        await pilot.click(Masthead, offset=(32, 0))
         assert studio.current_mode == "activity"
 
 

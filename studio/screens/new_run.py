@@ -1,0 +1,133 @@
+"""What a new synthesis should be: the options of `awm-studio synth` that matter, as a small form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Input, Select, Static
+
+from pipeline.errors import UserError
+from studio.actions import bindings
+from studio.synthesis import TOKENS_A_STAGE, read_gates
+
+if TYPE_CHECKING:
+    from pipeline.llm.profiles import Profile
+    from studio.app import Studio
+
+OFFLINE = "offline"
+USUAL = "usual"
+FIELDS = {
+    "count": ("How many environments", "20"),
+    "model": ("Model's name, if not a profile's", "as the profile says"),
+    "base-url": ("Its server", "as the profile says"),
+    "seeds": ("Seeds: a JSONL file with name, description, category", "the hundred that are built in"),
+    "gate": ("Gates: hold for approval", "for example: database:warn verification"),
+    "budget": ("Budget in US dollars", "no limit"),
+}
+"""Each line to fill in: what it is, and what holds where it is left empty."""
+
+
+class NewRunScreen(ModalScreen[tuple[str, ...] | None]):
+    """Answers with the arguments for `awm-studio`, or None."""
+
+    BINDINGS = bindings("new")
+
+    def compose(self) -> ComposeResult:
+        """The choices, each on its line."""
+        profiles = self._profiles
+        makers = [("the usual model of the settings", USUAL)]
+        makers += [(f"profile {name} ({profile.model})", f"profile:{name}") for name, profile in profiles.items()]
+        makers.append(("rules, offline: no model, no cost", OFFLINE))
+        with Vertical(classes="dialog", id="new-run"):
+            yield Static("A new synthesis", classes="title")
+            yield Static("Made by", classes="field-label")
+            yield Select(makers, value=USUAL, allow_blank=False, compact=True, id="maker")
+            for name, (label, empty) in FIELDS.items():
+                yield Static(label, classes="field-label")
+                yield Input("20" if name == "count" else "", placeholder=empty, compact=True, id=f"new-{name}")
+            yield Static("", id="new-cost", classes="hint", markup=False)
+            yield Static("", id="new-problem", classes="field-problem", markup=False)
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Begin with the count."""
+        self.query_one("#new-count", Input).focus()
+
+    @property
+    def _profiles(self) -> Mapping[str, Profile]:
+        return cast("Studio", self.app).settings.profiles
+
+    @property
+    def _maker(self) -> str:
+        return str(self.query_one("#maker", Select).value)
+
+    def _typed(self, name: str) -> str:
+        return self.query_one(f"#new-{name}", Input).value.strip()
+
+    @on(Select.Changed)
+    @on(Input.Changed)
+    def _estimate(self) -> None:
+        """Say what it costs, as far as that is known."""
+        count = self._typed("count")
+        usd = _estimated(self._profiles, self._maker, self._typed("model"))
+        told = "It costs nothing." if self._maker == OFFLINE else "What it will cost is not known: no prices are set."
+        if usd is not None and count.isdigit():
+            told = f"About ${usd * int(count):,.2f}, from what environments of the paper's size take."
+        self.query_one("#new-cost", Static).update(told)
+
+    @on(Input.Submitted)
+    def action_start(self) -> None:
+        """Start it, or say what is wrong."""
+        problem = self.query_one("#new-problem", Static)
+        try:
+            self.dismiss(tuple(self._arguments()))
+        except UserError as error:
+            problem.update(f"✗ {error}")
+            problem.display = True
+
+    def _arguments(self) -> Iterator[str]:
+        count = self._typed("count")
+        if not count.isdigit() or int(count) < 1:
+            raise UserError(f"{count!r} is no number of environments: write a whole number from 1.")
+        yield from ("synth", "--count", count)
+        if self._maker == OFFLINE:
+            yield "--offline"
+            return
+        kind, _, profile = self._maker.partition(":")
+        if model := self._typed("model") or (profile if kind == "profile" else ""):
+            yield from ("--model", model)
+        if url := self._typed("base-url"):
+            yield from ("--base-url", url)
+        if seeds := self._typed("seeds"):
+            if not Path(seeds).expanduser().is_file():
+                raise UserError(f"There is no file {seeds}.")
+            yield from ("--seeds", str(Path(seeds).expanduser().absolute()))
+        gates = self._typed("gate").replace(",", " ").split()
+        read_gates(gates)
+        for gate in gates:
+            yield from ("--gate", gate)
+        if budget := self._typed("budget"):
+            if not budget.replace(".", "", 1).isdigit():
+                raise UserError(f"{budget!r} is no amount: write a number of US dollars, for example 12.50.")
+            yield from ("--budget", budget)
+        yield from ("--yes", "--detach")
+
+    def action_close(self) -> None:
+        """Start nothing."""
+        self.dismiss(None)
+
+
+def _estimated(profiles: Mapping[str, Profile], maker: str, model: str) -> float | None:
+    """US dollars an environment, or None where no price is known."""
+    name = model if model in profiles else "" if model else maker.partition(":")[2] or "default"
+    profile = profiles.get(name)
+    if maker == OFFLINE or profile is None or profile.prices is None:
+        return None
+    prices = profile.prices
+    return sum(prices.usd(*tokens) for tokens in TOKENS_A_STAGE.values())

@@ -1,0 +1,108 @@
+"""Parts as a person edits them: schemas and sample data as SQL, other structures as indented JSON, code as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.errors import UserError
+from pipeline.model import Part
+from pipeline.parts import SOURCE_PARTS, canonical, dumps
+
+_NAME = r"[\"'`\[]?(\w+)[\"'`\]]?"
+_TABLE = re.compile(rf"CREATE\s+(?:TEMP\w*\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME}", re.I)
+_INDEX = re.compile(rf"CREATE\s+(?:UNIQUE\s+)?INDEX\s.*?\sON\s+{_NAME}", re.I | re.S)
+_INSERT = re.compile(rf"(?:INSERT|REPLACE)\b.*?\bINTO\s+{_NAME}", re.I | re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """A text to edit and its language (as TextArea and Pygments name it)."""
+
+    text: str
+    language: str
+
+    @property
+    def suffix(self) -> str:
+        """The ending of a file with this text."""
+        return {"python": ".py", "sql": ".sql", "json": ".json"}[self.language]
+
+
+def spell(part: Part, content: str) -> Spelling:
+    """A part's content as it is edited. A structure that SQL cannot say in full stays JSON, so that nothing is lost."""
+    if part in SOURCE_PARTS:
+        return Spelling(content, "python")
+    if not content:
+        return Spelling("", "sql" if part in (Part.schema, Part.sample) else "json")
+    value = json.loads(content)
+    if part in (Part.schema, Part.sample):
+        sql = _as_sql(part, value)
+        if sql is not None and read(part, Spelling(sql, "sql")) == canonical(part, content):
+            return Spelling(sql, "sql")
+    return Spelling(json.dumps(value, indent=2, ensure_ascii=False), "json")
+
+
+def read(part: Part, spelling: Spelling) -> str:
+    """The content that a spelling says. Raises UserError, with the line, where it cannot be read."""
+    if spelling.language == "sql":
+        tables = _schema(spelling.text) if part is Part.schema else _sample(spelling.text)
+        return dumps({"tables": tables})
+    return canonical(part, spelling.text)
+
+
+def _as_sql(part: Part, value: Any) -> str | None:
+    try:
+        if part is Part.schema:
+            return "\n".join(
+                "".join(f"{_closed(each)}\n" for each in [table["ddl"], *table["indexes"]]) for table in value["tables"]
+            )
+        return "\n".join(
+            "".join(f"{_closed(each)}\n" for each in table["insert_statements"]) for table in value["tables"]
+        )
+    except (KeyError, TypeError, AttributeError):
+        return None
+
+
+def _closed(statement: str) -> str:
+    return statement if statement.rstrip().endswith(";") else f"{statement};"
+
+
+def _schema(text: str) -> list[dict[str, Any]]:
+    tables: dict[str, dict[str, Any]] = {}
+    for line, statement in _statements(text):
+        if found := _TABLE.match(statement):
+            tables[found[1]] = {"name": found[1], "ddl": statement, "indexes": []}
+        elif (found := _INDEX.match(statement)) and found[1] in tables:
+            tables[found[1]]["indexes"].append(statement)
+        else:
+            raise UserError(f"Line {line}: write CREATE TABLE, or CREATE INDEX after its table.")
+    return list(tables.values())
+
+
+def _sample(text: str) -> list[dict[str, Any]]:
+    tables: dict[str, dict[str, Any]] = {}
+    for line, statement in _statements(text):
+        found = _INSERT.match(statement)
+        if found is None:
+            raise UserError(f"Line {line}: write INSERT INTO a table.")
+        table = tables.setdefault(found[1], {"table_name": found[1], "insert_statements": []})
+        table["insert_statements"].append(statement)
+    return list(tables.values())
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Each statement with the number of its first line, without the semicolon after it."""
+    begun, first = "", 1
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
+        if not begun.strip():
+            begun, first = "", number
+        begun += line
+        if sqlite3.complete_statement(begun):
+            yield first, begun.strip().removesuffix(";").rstrip()
+            begun = ""
+    if begun.strip():
+        raise UserError(f"Line {first}: the statement that begins here has no end; close it with a semicolon.")
