@@ -15,7 +15,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Make and bring in": ("synth", "run", "blueprint", "import"),
     "Look": ("list", "show", "datasette", "diff"),
     "Run": ("tools", "call", "snapshot", "verify", "serve"),
-    "Judge and pick": ("check", "diversity", "subset", "export"),
+    "Judge and pick": ("check", "audit", "diversity", "subset", "export"),
+    "Train": ("rollout", "trajectory"),
     "This machine": ("doctor", "config", "bench"),
 }
 """Every verb, by the section of `--help` it is shown in. Verb `x-y` is `x_y_command` in `studio/commands/x_y.py`

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from curation.audit.guard import footprint
 from curation.audit.records import Disagreement, EnvironmentAudit, TaskState, VerifierAudit
 from curation.audit.seed import already_reached
 from curation.audit.states import ANOTHER_TIME, Known, Played, other_orders, play
@@ -26,6 +27,7 @@ from curation.audit.trials import (
 )
 from curation.audit.verdicts import conduct_findings, decide, kind_findings, rates, units
 from curation.audit.wording import Mentions
+from pipeline.errors import UserError
 from pipeline.findings import Finding
 from pipeline.model import Environment, Mode, Solution, Verifier
 from pipeline.runtime.host import Case, Host, HostedProgram, LoadFailed
@@ -58,6 +60,9 @@ def audit_environment(
             return _audit(stage, sources or {}, list(recorded))
     except LoadFailed as failed:
         return _unrunnable(environment, failed.finding)
+    except UserError as error:  # its worker died where nothing else could be done
+        finding = Finding("cannot_be_audited", "error", "environment", str(error), remedy="run awm-studio check on it")
+        return _unrunnable(environment, finding)
 
 
 @dataclass(frozen=True)
@@ -268,6 +273,7 @@ def _verifier(stage: _Stage, task: _Task, verifier: Verifier) -> tuple[VerifierA
         tried={kind: rate.tried for kind, rate in both.items()},
         failed={kind: rate.failed for kind, rate in both.items() if rate.failed},
         reads=_reads(outcomes),
+        may_change=footprint(one.differences for one in task.solutions) if task.solutions else None,
         findings=tuple(sorted(findings, key=lambda finding: ("error", "warn", "info").index(finding.severity))),
     )
     return audit, shared
@@ -322,7 +328,20 @@ def _unrunnable(environment: Environment, finding: Finding) -> EnvironmentAudit:
         environment.name,
         tuple(
             VerifierAudit(
-                environment.name, environment.domain, v.task, v.mode, "unproven", why, None, None, (), {}, {}, {}, ()
+                environment.name,
+                environment.domain,
+                v.task,
+                v.mode,
+                "unproven",
+                why,
+                None,
+                None,
+                (),
+                {},
+                {},
+                {},
+                None,
+                (),
             )
             for v in environment.verifiers
         ),

@@ -8,7 +8,7 @@ source at the end of the verifier, for a person to read, adopt and edit.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pprint import pformat
 from typing import Any
 
@@ -85,17 +85,17 @@ _SQL = """\
     return evidence"""
 
 
-def footprint(differences: Diff) -> Footprint:
-    """What a solution changes, as far as a guard looks at it."""
-    return {
-        table: {
-            "added": len(found["added"]),
-            "removed": len(found["removed"]),
-            "changed": len(found["changed"]),
-            "columns": sorted({column for row in found["changed"] for column in (*row["before"], *row["after"])}),
-        }
-        for table, found in differences.items()
-    }
+def footprint(solutions: Iterable[Diff]) -> Footprint:
+    """What solutions of a task change, as far as a guard looks at it: the most that any of them does."""
+    allowed: dict[str, dict[str, Any]] = {}
+    for differences in solutions:
+        for table, found in differences.items():
+            here = allowed.setdefault(table, {"added": 0, "removed": 0, "changed": 0, "columns": []})
+            for kind in ("added", "removed", "changed"):
+                here[kind] = max(here[kind], len(found[kind]))
+            columns = {column for row in found["changed"] for column in (*row["before"], *row["after"])}
+            here["columns"] = sorted(columns.union(here["columns"]))
+    return allowed
 
 
 def guarded(code: str, mode: Mode, allowed: Footprint) -> str | None:

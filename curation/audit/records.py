@@ -7,10 +7,14 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, Literal
 
-from curation.audit.kinds import KINDS, Category
+from curation.audit.guard import Footprint
+from curation.audit.kinds import COLLATERAL, KINDS, Category
 from curation.audit.verdicts import WORST, Rate, Verdict
 from pipeline.findings import Finding
 from pipeline.model import Mode
+
+GUARDED = frozenset(KINDS[kind].code for kind in COLLATERAL)
+"""Findings that a guard takes care of."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,8 @@ class VerifierAudit:
 
     `category` is read, write or mixed by what the known solution does, `steps` the calls it makes; both are None where
     that is not known. `solutions` say where known solutions come from. `tried` and `failed` count trials by kind (see
-    `kinds`), `reads` are the columns it looked at, by table.
+    `kinds`), `reads` are the columns it looked at, by table. `may_change` is what known solutions change, which a
+    guard would allow; None where none is known.
     """
 
     name: str
@@ -34,7 +39,14 @@ class VerifierAudit:
     tried: Mapping[str, int]
     failed: Mapping[str, int]
     reads: Mapping[str, tuple[str, ...]]
+    may_change: Footprint | None
     findings: tuple[Finding, ...]
+
+    @property
+    def wants_guard(self) -> bool:
+        """Whether it accepts changes that nobody asked for, and a guard could be put into it."""
+        codes = {finding.code for finding in self.findings}
+        return self.may_change is not None and not codes.isdisjoint(GUARDED)
 
     def rate(self, *, right: bool) -> Rate:
         """False rejects where `right`, else false accepts."""
@@ -56,6 +68,7 @@ class VerifierAudit:
             "false_rejects": self.rate(right=True).document("rejected"),
             "kinds": {kind: {"tried": n, "failed": self.failed.get(kind, 0)} for kind, n in self.tried.items()},
             "reads": {table: list(columns) for table, columns in self.reads.items()},
+            "may_change": self.may_change,
             "findings": [asdict(finding) for finding in self.findings],
         }
 
@@ -95,6 +108,16 @@ class EnvironmentAudit:
     def verdict(self) -> Verdict | None:
         """The worst of its verifiers' verdicts; None where it has no verifiers."""
         return min((one.verdict for one in self.verifiers), key=WORST.index, default=None)
+
+    def document(self) -> dict[str, Any]:
+        """The JSON form of what is not about one verifier."""
+        return {
+            "name": self.name,
+            "verdict": self.verdict,
+            "tasks": [asdict(state) for state in self.tasks],
+            "disagreements": [{"task": one.task, "counts": dict(one.counts)} for one in self.disagreements],
+            "findings": [asdict(finding) for finding in self.findings],
+        }
 
     def to_json(self) -> str:
         """The JSON text that the catalog keeps."""

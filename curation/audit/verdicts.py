@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from curation.audit.kinds import KINDS, NEEDS_NO_SOLUTION
 from curation.audit.trials import Outcome
+from curation.estimates import Z_95
 from pipeline.findings import Finding
 
 Verdict = Literal["trusted", "loose", "strict", "broken", "unproven"]
@@ -30,9 +31,6 @@ WORST: Sequence[Verdict] = ("broken", "loose", "strict", "unproven", "trusted")
 
 EXAMPLES = 3
 """Trials that one finding shows."""
-
-Z = 1.959964
-"""The normal quantile of a two-sided 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +56,9 @@ class Rate:
 
 def wilson(failed: int, tried: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share, rounded to four places."""
-    share, z2 = failed / tried, Z * Z
+    share, z2 = failed / tried, Z_95 * Z_95
     middle = (share + z2 / (2 * tried)) / (1 + z2 / tried)
-    half = Z / (1 + z2 / tried) * math.sqrt(share * (1 - share) / tried + z2 / (4 * tried * tried))
+    half = Z_95 / (1 + z2 / tried) * math.sqrt(share * (1 - share) / tried + z2 / (4 * tried * tried))
     return round(max(0.0, middle - half), 4), round(min(1.0, middle + half), 4)
 
 

@@ -1,0 +1,126 @@
+"""Auditing many environments: in parallel, kept as they come, and never twice for the same content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+
+from curation.audit.environment import audit_environment
+from curation.audit.guard import guarded
+from curation.audit.records import EnvironmentAudit, VerifierAudit
+from curation.audit.trajectories import Trajectories
+from pipeline.catalog import Catalog
+from pipeline.errors import UserError
+from pipeline.findings import Finding
+from pipeline.model import Author, AuthorKind, Part, content_hash
+from pipeline.parts import verifier_slot
+from pipeline.runtime.host import Host
+
+RULES_VERSION = 1
+"""Raised when what is tried or how it is judged changes, so that kept audits are not mistaken for current ones."""
+
+GUARD_AUTHOR = Author(AuthorKind.person, "audit guard")
+"""Who a guarded verifier is by: a person asked for the guard."""
+
+
+def audit_key(catalog: Catalog, name: str, trajectories: Trajectories | None = None) -> str:
+    """What an audit depends on: the rules, every current part, the pinned time, and the trajectories used."""
+    parts = [(version.part, version.slot, version.sha) for version in catalog.current(name)]
+    now = catalog.environment(name, parts=()).now
+    runs = [run.digest() for run in trajectories.of(name)] if trajectories else []
+    return content_hash(json.dumps([RULES_VERSION, now.isoformat(), parts, runs]))
+
+
+def audit_workspace(
+    catalog: Catalog,
+    names: Sequence[str],
+    host: Host,
+    *,
+    workers: int,
+    trajectories: Trajectories | None = None,
+    again: bool = False,
+) -> Iterator[EnvironmentAudit]:
+    """Audit environments with `workers` at a time, yielding each result as it comes.
+
+    Results are kept in the catalog; what was audited before with the same content is taken from there unless `again`.
+    So an interrupted audit goes on where it stopped.
+    """
+    todo: list[tuple[str, str]] = []
+    for name in names:
+        key = audit_key(catalog, name, trajectories)
+        kept = None if again else catalog.audit(name, key)
+        if kept is None:
+            todo.append((name, key))
+            continue
+        if catalog.summary(name).audit != kept.verdict:  # changed and changed back
+            catalog.set_audit(name, kept.verdict, kept.document_json, key)
+        yield EnvironmentAudit.from_json(kept.document_json)
+    with ThreadPoolExecutor(workers, thread_name_prefix="audit") as pool:
+        waiting: dict[Future[EnvironmentAudit], str] = {}
+        try:
+            for name, key in todo:
+                waiting[pool.submit(audit_one, catalog, name, host, trajectories)] = key
+                if len(waiting) >= 2 * workers:
+                    yield from _finished(catalog, waiting)
+            while waiting:
+                yield from _finished(catalog, waiting)
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def audit_one(catalog: Catalog, name: str, host: Host, trajectories: Trajectories | None = None) -> EnvironmentAudit:
+    """Audit one environment of a catalog; a trajectory that cannot be read is a finding."""
+    environment = catalog.environment(name)
+    recorded, problems = [], []
+    for run in trajectories.of(name) if trajectories else ():
+        try:
+            recorded.append(run.known(environment.now))
+        except UserError as error:
+            problems.append(
+                Finding("trajectory_unreadable", "warn", str(run.path), str(error), remedy="record it again")
+            )
+    audit = audit_environment(environment, host, sources=solution_sources(catalog, name), recorded=recorded)
+    return replace(audit, findings=(*audit.findings, *problems))
+
+
+def solution_sources(catalog: Catalog, name: str) -> dict[int, str]:
+    """Who each known solution of an environment is by, by task."""
+    return {
+        int(version.slot): f"{version.author.kind.value} {version.author.name}".strip()
+        for version in catalog.current(name)
+        if version.part is Part.solution
+    }
+
+
+def _finished(catalog: Catalog, waiting: dict[Future[EnvironmentAudit], str]) -> Iterator[EnvironmentAudit]:
+    """Wait for at least one audit to end, keep what has ended in the catalog, and yield it."""
+    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+    for future in done:
+        key = waiting.pop(future)
+        result = future.result()
+        catalog.set_audit(result.name, result.verdict, result.to_json(), key)
+        yield result
+
+
+def adopt_guards(catalog: Catalog, name: str) -> list[VerifierAudit]:
+    """Put guards into the verifiers that the last audit found to accept changes nobody asked for.
+
+    Each becomes a new version of the verifier; the old one stays among its versions. Returns those that have one now.
+    """
+    kept = catalog.audit(name)
+    if kept is None:
+        return []
+    environment = catalog.environment(name, parts=[Part.verifier])
+    adopted = []
+    for one in EnvironmentAudit.from_json(kept.document_json).verifiers:
+        verifier = environment.verifier(one.task, one.mode)
+        if verifier is None or one.may_change is None or not one.wants_guard:
+            continue
+        code = guarded(verifier.code, one.mode, one.may_change)
+        if code is not None:
+            catalog.put(name, Part.verifier, code, slot=verifier_slot(one.task, one.mode), author=GUARD_AUTHOR)
+            adopted.append(one)
+    return adopted
