@@ -18,6 +18,8 @@ from pipeline.engine.board import ACTIVE, Row, State
 from pipeline.engine.config import Config
 from pipeline.engine.flow import finding_documents, flow
 from pipeline.engine.live import LiveText, live_file
+from pipeline.engine.orders import Stopped, take
+from pipeline.engine.report import summary
 from pipeline.engine.source import find_scenarios
 from pipeline.findings import Finding
 from pipeline.llm.client import Client, Watch
@@ -33,10 +35,6 @@ from pipeline.workspace import Workspace
 
 POLL_S = 0.25
 """Seconds between two looks for commands."""
-
-
-class Stopped(Exception):
-    """A person wants the engine to end."""
 
 
 class Engine:
@@ -83,6 +81,7 @@ class Engine:
 
         While a scenario waits for a person's decision, or the run is paused, it stays and takes commands.
         """
+        end: tuple[str, str] | None = None
         self._begin()
         try:
             while True:
@@ -91,16 +90,17 @@ class Engine:
                 if not self._tasks and not self.board.pending and not self._somebody_may_decide():
                     break
                 await self._pause_for_news()
+            end = self._outcome()
         except Stopped:
-            self._end("stopped", "stopped by a person")
+            end = "stopped", "stopped by a person"
         except asyncio.CancelledError:
-            self._end("interrupted", "interrupted")
+            end = "interrupted", "interrupted"
             raise
-        else:
-            self._end(*self._outcome())
         finally:
             await self._cancel(list(self._tasks))
-            self._threads.shutdown(wait=True, cancel_futures=True)
+            self._threads.shutdown(wait=False, cancel_futures=True)  # closing the host ends what they wait for
+            if end is not None:
+                self._end(*end)
         return self.board
 
     # What flows need
@@ -139,7 +139,8 @@ class Engine:
     def is_gated(self, row: Row, stage: str) -> bool:
         """Whether a stage that has just been made waits for approval; what a person wrote last does not."""
         cell, gate = row.cells[stage], self.board.gates.get(stage)
-        if list(cell.steps.values())[-1:] and list(cell.steps.values())[-1].by:
+        last = next(reversed(cell.steps.values()), None)
+        if last is not None and last.by:
             return False
         return gate == "all" or (gate == "warn" and any(f["severity"] != "info" for f in cell.findings))
 
@@ -294,8 +295,6 @@ class Engine:
             await asyncio.sleep(self._poll_s)
 
     async def _take_commands(self) -> None:
-        from pipeline.engine.orders import take
-
         while events := self.catalog.events(self._seen, run=self.run.id):
             self._seen = events[-1].id
             for event in events:
@@ -316,8 +315,6 @@ class Engine:
         return "done", ""
 
     def _end(self, state: str, why: str) -> None:
-        from pipeline.engine.report import summary
-
         self.emit("run", {"state": state, "why": why})
         result = summary(self.board, self.catalog, self.run.id)
         self.catalog.update_run(self.run.id, state=state, pid=None, result=result)

@@ -13,7 +13,7 @@ from pipeline.engine.board import AFTER_SCENARIO, Row, State, StepLog
 from pipeline.errors import UserError
 from pipeline.findings import Finding
 from pipeline.llm.faults import FaultKind, ModelFault
-from pipeline.llm.request import Reply
+from pipeline.llm.request import Reply, Request
 from pipeline.model import STAGES, Author, AuthorKind, Cost, Environment, Part
 from pipeline.stages import database, interface, tasks, verification
 from pipeline.stages.making import make
@@ -97,10 +97,10 @@ async def make_step(engine: Engine, row: Row, step: Step) -> bool:
     if cell.keep and await keep(engine, row, step):
         return True
 
-    async def ask(request) -> Reply:
+    async def ask(request: Request) -> Reply:
         return await engine.ask(request, step, row)
 
-    def tell(attempt: Attempt, reply: Reply | None, right: bool) -> None:
+    def tell(attempt: Attempt, right: bool) -> None:
         engine.record(row, step, attempt, right=right)
 
     outcome = await make(

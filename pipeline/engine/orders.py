@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 Handler = Callable[["Engine", Row | None, dict[str, Any]], Awaitable[str]]
 
 
+class Stopped(Exception):
+    """A person wants the engine to end."""
+
+
 async def take(engine: Engine, event: Event) -> None:
     """Carry out a command and answer it. Raises Stopped where the engine is told to end."""
-    from pipeline.engine.engine import Stopped
-
     try:
         row = find_row(engine.board, event.scenario) if event.scenario else None
         if row is not None and row.dropped:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pipeline.engine.board import Row, State
 from pipeline.engine.flow import FINAL, earlier_attempts
 from pipeline.llm.faults import ModelFault
-from pipeline.llm.request import Reply
+from pipeline.llm.request import Reply, Request
 from pipeline.model import normalise
 from pipeline.stages import scenario as stage
 from pipeline.stages.making import make
@@ -90,10 +90,10 @@ async def batch(engine: Engine, before: list[Scenario], number: int, at: int) ->
 
 
 async def _made(engine: Engine, step: Step, sample: int) -> str | None:
-    async def ask(request) -> Reply:
+    async def ask(request: Request) -> Reply:
         return await engine.ask(request, step, None)
 
-    def tell(attempt: Attempt, reply: Reply | None, right: bool) -> None:
+    def tell(attempt: Attempt, right: bool) -> None:
         engine.record(None, step, attempt, right=right)
 
     earlier = await earlier_attempts(engine, None, step, engine.board.source.step(step.name))

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -86,6 +87,7 @@ class Client:
         self._replay = replay
         self._sleep, self._clock, self._jitter = sleep, clock, jitter
         self._lines: dict[str, _Line] = {}
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by the request's key
 
     async def ask(self, request: Request, profile: Profile, watch: Watch = Watch()) -> Reply:
         """The complete reply to a request, from the kept replies where it was asked before.
@@ -146,20 +148,22 @@ class Client:
     async def _exchange(self, request: Request, profile: Profile, watch: Watch) -> Reply:
         """One reply as the server gave it, perhaps cut; every one is kept."""
         key = request.key(profile)
-        if kept := self.replies.get(key):
-            watch.notify("replied", _told(kept.usage, profile, key, replayed=True))
-            return kept
-        if self._replay:
-            raise _not_recorded(profile)
-        line = self._line(profile)
+        alone = self._asking.setdefault(key, asyncio.Lock())
+        async with alone:  # who asks the same meanwhile gets the same reply
+            if kept := self.replies.get(key):
+                watch.notify("replied", _told(kept.usage, profile, key, replayed=True))
+                return kept
+            if self._replay:
+                raise _not_recorded(profile)
+            line = self._line(profile)
 
-        async def send() -> Reply:
-            return await self._paid(request, profile, line, watch)
+            async def send() -> Reply:
+                return await self._paid(request, profile, line, watch)
 
-        reply = await self._tried(send, line, profile, watch)
-        self.replies.put(key, request.document(profile), reply)
-        watch.notify("replied", _told(reply.usage, profile, key, replayed=False))
-        return reply
+            reply = await self._tried(send, line, profile, watch)
+            self.replies.put(key, request.document(profile), reply)
+            watch.notify("replied", _told(reply.usage, profile, key, replayed=False))
+            return reply
 
     async def _paid(self, request: Request, profile: Profile, line: _Line, watch: Watch) -> Reply:
         """Ask once, within the budget and the profile's concurrency."""

@@ -22,7 +22,6 @@ class Outcome:
     attempt: Attempt | None
     right: bool
     attempts: tuple[Attempt, ...]
-    replies: tuple[Reply, ...]
 
 
 async def make(
@@ -34,22 +33,22 @@ async def make(
     allowed: int = ATTEMPTS,
     hint: str = "",
     sample: int = 0,
-    tell: Callable[[Attempt, Reply | None, bool], None],
+    tell: Callable[[Attempt, bool], None],
 ) -> Outcome:
     """Ask for a step until an attempt is right, at most `allowed` times, counting the `earlier` attempts.
 
     An earlier attempt number 0 is what to start from (a version that a person sent back), and does not count.
 
-    `check` runs a step's check on a content. `tell` hears each new attempt, its reply, and whether it is right.
+    `check` runs a step's check on a content. `tell` hears each new attempt and whether it is right.
     `sample` tells this making of the step from others of the same. Raises ModelFault where no reply can be had; a
     reply that is empty, refused or cut counts as an attempt.
     """
-    attempts, replies = list(earlier), []
+    attempts = list(earlier)
     while True:
         if attempts and attempts[-1].content is not None and not open_faults(step, attempts[-1], attempts[:-1]):
-            return Outcome(attempts[-1], True, tuple(attempts), tuple(replies))
+            return Outcome(attempts[-1], True, tuple(attempts))
         if attempts and attempts[-1].number >= allowed:
-            return Outcome(best(step, attempts), False, tuple(attempts), tuple(replies))
+            return Outcome(best(step, attempts), False, tuple(attempts))
         number = attempts[-1].number + 1 if attempts else 1
         try:
             reply = await ask(request_for(step, attempts, hint=hint, sample=sample + number))
@@ -57,9 +56,8 @@ async def make(
             if fault.kind not in ANSWERED:
                 raise
             attempts.append(Attempt(number, None, (_unreadable(step, str(fault)),)))
-            tell(attempts[-1], None, False)
+            tell(attempts[-1], False)
             continue
-        replies.append(reply)
         try:
             content = step.read(reply.text)
             findings = steady(await check(step, content))
@@ -67,7 +65,7 @@ async def make(
         except Unreadable as unreadable:
             attempts.append(Attempt(number, None, (_unreadable(step, str(unreadable)),), reply.keys))
         last = attempts[-1]
-        tell(last, reply, last.content is not None and not open_faults(step, last, attempts[:-1]))
+        tell(last, last.content is not None and not open_faults(step, last, attempts[:-1]))
 
 
 def _unreadable(step: Step, message: str) -> Finding:

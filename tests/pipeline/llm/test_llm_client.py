@@ -171,6 +171,14 @@ async def test_the_same_request_is_never_asked_twice(bench: Bench, benches: Call
     assert again.replayed and not first.replayed
 
 
+async def test_the_same_request_at_the_same_time_is_asked_once(bench: Bench):
+    with Server([Say("Hello.")]) as server:
+        replies = await asyncio.gather(*(bench.ask(server) for _ in range(5)))
+        assert len(server.requests) == 1
+    assert [reply.replayed for reply in replies].count(False) == 1
+    assert len({reply.usage for reply in replies}) == 1
+
+
 async def test_another_sample_or_another_model_is_asked_anew(bench: Bench):
     with Server([Say("Hello.")]) as server:
         await bench.ask(server)

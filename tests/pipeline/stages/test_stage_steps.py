@@ -187,7 +187,7 @@ async def making(step: Step, asking: Asking, **options) -> Outcome:
     async def check(step: Step, content: str) -> Sequence[Finding]:
         return step.check(content, None)  # type: ignore[arg-type]
 
-    return await make(step, asking, check, tell=lambda *_: None, **options)
+    return await make(step, asking, check, tell=lambda attempt, right: None, **options)
 
 
 async def test_right_at_once():
