@@ -98,4 +98,4 @@ def functions_for(lines: Iterable[str]) -> str:
     """The source of every function that some lines call."""
     lines = tuple(lines)
     used = [source for name, source in FUNCTIONS.items() if any(re.search(rf"\b{name}\(", line) for line in lines)]
-    return "\n".join((PLAIN, *used)) if used else ""
+    return "\n".join((PLAIN, *used)) if used or any("plain(" in line for line in lines) else ""

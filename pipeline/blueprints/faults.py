@@ -238,6 +238,8 @@ def _reads_clock(one: Judge, _: Task, __: World) -> Judge:
 
 def _wants_order(one: Judge, task: Task, _: World) -> Judge | None:
     made = task.meaning.outcomes[0].changes.made
+    if len(task.meaning.outcomes[0].performed) < 2:  # one action makes its rows in one order
+        return None
     by_entity: dict[str, list[Mapping[str, Any]]] = {}
     for row, values in made.items():
         by_entity.setdefault(row.entity, []).append({n: v for n, v in values.items() if not isinstance(v, Row)})

@@ -7,6 +7,7 @@ is played: the reference solution must be accepted, doing nothing must not be, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from pipeline.blueprints.make import Blueprint
@@ -39,8 +40,11 @@ class Runner(Protocol):
         """Whether a verifier takes a final state and answer for the task done, and what it says."""
 
 
-def prove(blueprint: Blueprint, runner: Runner) -> list[Finding]:
-    """Everything that is not as it should be; nothing for a sound environment."""
+def prove(blueprint: Blueprint, runner: Runner, *, wrong_ways: bool = True) -> list[Finding]:
+    """Everything that is not as it should be; nothing for a sound environment.
+
+    Without `wrong_ways` only the reference solutions are played, which is quicker.
+    """
     environment = blueprint.environment
     findings = [_finding("does_not_run", "environment", problem) for problem in runner.problems]
     specified = tuple(operation.operation_id for operation in environment.operations)
@@ -48,7 +52,7 @@ def prove(blueprint: Blueprint, runner: Runner) -> list[Finding]:
         findings.append(_finding("tools_differ", "code", f"the tools are {runner.tools}, the spec has {specified}"))
     for number, task in enumerate(blueprint.tasks):
         verifiers = [verifier for mode in Mode if (verifier := environment.verifier(number, mode))]
-        findings += _prove_task(number, task, verifiers, runner)
+        findings += _prove_task(number, task if wrong_ways else replace(task, wrongs=()), verifiers, runner)
     return findings
 
 

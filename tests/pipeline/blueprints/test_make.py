@@ -24,10 +24,9 @@ import hashlib
 from pipeline.blueprints.make import domain_names, environment
 from pipeline.blueprints.synthesis import contents
 digest = hashlib.sha256()
-for size in ("small", "paper"):
-    for name in domain_names():
-        for part in contents(environment(name, 7, 2, size)):
-            digest.update(repr(part).encode())
+for number, name in enumerate(domain_names()):
+    for part in contents(environment(name, 7, 2, "small" if number % 5 else "paper")):
+        digest.update(repr(part).encode())
 print(digest.hexdigest())
 """
 
