@@ -1,1 +1,1 @@
-"""Learns from environments and measures what was learnt."""
+"""Learns and measures: agents in instances, rewards, and training on what they did."""
