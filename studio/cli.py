@@ -89,7 +89,7 @@ def main() -> None:
     Exit codes: 0 done; 1 done, and what was asked about failed; 2 could not be done; 130 interrupted.
     """
     try:
-        awm_studio.main(prog_name="awm-studio", standalone_mode=False)
+        code = awm_studio.main(prog_name="awm-studio", standalone_mode=False)
     except UserError as error:
         click.echo(f"awm-studio: {error}", err=True)
         sys.exit(2)
@@ -102,6 +102,8 @@ def main() -> None:
     except BrokenPipeError:  # the reader (head, less) has gone: nothing is wrong
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    if isinstance(code, int):  # a command that ended by ctx.exit
+        sys.exit(code)
 
 
 if __name__ == "__main__":
