@@ -13,18 +13,23 @@ from pipeline.errors import UserError
 from pipeline.model import Part
 from pipeline.parts import SOURCE_PARTS, canonical, dumps
 
+_REMARKS = r"(?:\s+|--[^\n]*\n|/\*.*?\*/)*"
 _NAME = r"[\"'`\[]?(\w+)[\"'`\]]?"
-_TABLE = re.compile(rf"CREATE\s+(?:TEMP\w*\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME}", re.I)
-_INDEX = re.compile(rf"CREATE\s+(?:UNIQUE\s+)?INDEX\s.*?\sON\s+{_NAME}", re.I | re.S)
-_INSERT = re.compile(rf"(?:INSERT|REPLACE)\b.*?\bINTO\s+{_NAME}", re.I | re.S)
+_TABLE = re.compile(rf"{_REMARKS}CREATE\s+(?:TEMP\w*\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME}", re.I | re.S)
+_INDEX = re.compile(rf"{_REMARKS}CREATE\s+(?:UNIQUE\s+)?INDEX\s.*?\sON\s+{_NAME}", re.I | re.S)
+_INSERT = re.compile(rf"{_REMARKS}(?:INSERT|REPLACE)\b.*?\bINTO\s+{_NAME}", re.I | re.S)
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A text to edit and its language (as TextArea and Pygments name it)."""
+    """A text to edit and its language (as TextArea and Pygments name it).
+
+    `was` is the content it was spelled from: what SQL does not show of it (a table's other keys) is kept.
+    """
 
     text: str
     language: str
+    was: str = ""
 
     @property
     def suffix(self) -> str:
@@ -40,9 +45,9 @@ def spell(part: Part, content: str) -> Spelling:
         return Spelling("", "sql" if part in (Part.schema, Part.sample) else "json")
     value = json.loads(content)
     if part in (Part.schema, Part.sample):
-        sql = _as_sql(part, value)
-        if sql is not None and read(part, Spelling(sql, "sql")) == canonical(part, content):
-            return Spelling(sql, "sql")
+        sql = Spelling(_as_sql(part, value) or "", "sql", content)
+        if sql.text and read(part, sql) == canonical(part, content):
+            return sql
     return Spelling(json.dumps(value, indent=2, ensure_ascii=False), "json")
 
 
@@ -50,7 +55,7 @@ def read(part: Part, spelling: Spelling) -> str:
     """The content that a spelling says. Raises UserError, with the line, where it cannot be read."""
     if spelling.language == "sql":
         tables = _schema(spelling.text) if part is Part.schema else _sample(spelling.text)
-        return dumps({"tables": tables})
+        return dumps(_merged(part, tables, json.loads(spelling.was) if spelling.was else {}))
     return canonical(part, spelling.text)
 
 
@@ -69,6 +74,27 @@ def _as_sql(part: Part, value: Any) -> str | None:
 
 def _closed(statement: str) -> str:
     return statement if statement.rstrip().endswith(";") else f"{statement};"
+
+
+def _open(statement: str) -> str:
+    return statement.strip().removesuffix(";").rstrip()
+
+
+def _merged(part: Part, tables: list[dict[str, Any]], was: dict[str, Any]) -> dict[str, Any]:
+    """The tables with what they had beside SQL; statements that are the same are as they were to the letter."""
+    name = "name" if part is Part.schema else "table_name"
+    before = {table[name]: table for table in was.get("tables", [])}
+    for table in tables:
+        old = before.get(table[name], {})
+        for key, value in old.items():
+            if key not in table:
+                table[key] = value
+            elif key == "ddl":
+                table[key] = value if _open(value) == table[key] else table[key]
+            elif isinstance(value, list):
+                letters = {_open(each): each for each in value}
+                table[key] = [letters.get(each, each) for each in table[key]]
+    return was | {"tables": [{key: table[key] for key in before.get(table[name], table)} for table in tables]}
 
 
 def _schema(text: str) -> list[dict[str, Any]]:
@@ -102,7 +128,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
             begun, first = "", number
         begun += line
         if sqlite3.complete_statement(begun):
-            yield first, begun.strip().removesuffix(";").rstrip()
+            yield first, _open(begun)
             begun = ""
     if begun.strip():
         raise UserError(f"Line {first}: the statement that begins here has no end; close it with a semicolon.")

@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,9 @@ class EditPartScreen(Steered):
         area.language = self._was.language if len(text) <= HIGHLIGHTED else None
         area.load_text(text)
 
+    def _spelled(self, text: str) -> Spelling:
+        return replace(self._was, text=text)
+
     def _draft(self, workspace: Workspace) -> Path:
         return drafts.draft_file(workspace, self._watch.run.id, self._row.name, self._piece.step, self._was.suffix)
 
@@ -153,7 +157,7 @@ class EditPartScreen(Steered):
         shown.show("▶ its checks are running …")
 
         def run() -> Checked | str:
-            spelling = Spelling(text, self._was.language)
+            spelling = self._spelled(text)
             try:
                 return drafts.check(
                     workspace, live, self._row.name, self._stage, self._piece.part, self._piece.slot, spelling
@@ -202,7 +206,7 @@ class EditPartScreen(Steered):
         workspace, text = self.studio.workspace, self.area.text
         if workspace is None:
             return
-        content = await self.studio.ask(drafts.read, Part(self._piece.part), Spelling(text, self._was.language))
+        content = await self.studio.ask(drafts.read, Part(self._piece.part), self._spelled(text))
         if content is None:
             return
         keep = False

@@ -58,7 +58,7 @@ class PipelineScreen(Steered):
         "? waits for you, ‖ paused, ✓ done, ✗ failed, ~ stale; ·2 is the second attempt. Enter opens a stage: what is "
         "being written, the attempts and what their checks found, the prompt. Work goes on when the studio is closed."
     )
-    BINDINGS = bindings("pipeline")
+    BINDINGS = [*bindings("steer"), *bindings("pipeline")]
 
     zoomed: reactive[bool] = reactive(False, toggle_class="-zoomed")
     view: reactive[str] = reactive("all", init=False)
@@ -119,10 +119,10 @@ class PipelineScreen(Steered):
     def _follow(self) -> None:
         """Show the chosen run, or the newest, if that is another one than the one shown."""
         run = next((run for run in self.runs if self._chosen in (None, run.id)), None)
-        if run is None:
+        if run is None and self.studio.workspace is not None:
             self.board.empty = "No synthesis has been started here yet: n starts one."
             self.board.refresh()
-        elif self._watch is None or self._watch.run.id != run.id:
+        elif run is not None and (self._watch is None or self._watch.run.id != run.id):
             self._watch = RunWatch(run)
             self._catch_up(self._watch)
 

@@ -48,7 +48,7 @@ class StageScreen(Steered):
         "the stage was last begun, with what its checks found beside the attempt before it; d shows what changed "
         "between the two instead. Prompt is what was sent for the attempt chosen there, Made what is in the catalog."
     )
-    BINDINGS = bindings("stage")
+    BINDINGS = [*bindings("steer"), *bindings("stage")]
     TRIES = (
         Column("step", "part", lambda each: (each.step, "name"), width=14, flex=1),
         Column("number", "try", lambda each: str(each.tried.number), width=3, right=True),

@@ -10,7 +10,6 @@ from textual import work
 from pipeline.errors import UserError
 from pipeline.model import STAGES
 from studio import stage_record, steering
-from studio.actions import bindings
 from studio.screens.ask import AskScreen
 from studio.screens.choose import ChooseScreen
 from studio.screens.frame import Framed
@@ -26,9 +25,7 @@ GATES = {"": "holds nothing", "warn": "holds what its checks warn of", "all": "h
 
 
 class Steered(Framed):
-    """A screen on a run. What is meant is `target`: a scenario and one of its stages."""
-
-    BINDINGS = bindings("steer")
+    """A screen on a run, with `bindings("steer")`. What is meant is `target`: a scenario and one of its stages."""
 
     @property
     def watch_of_run(self) -> RunWatch | None:

@@ -156,7 +156,7 @@ def _columns(board: Board, *, wordy: bool) -> tuple[Column, ...]:
 
 def _stage_column(board: Board, stage: str, *, wordy: bool) -> Column:
     cell = partial(board.shown_stage, stage, wordy)
-    return Column(stage, f" {stage if wordy else SHORT[stage]}", cell, width=13 if wordy else 5)
+    return Column(stage, f" {stage}" if wordy else SHORT[stage], cell, width=13 if wordy else 5)
 
 
 def _why(row: Row) -> Shown:
