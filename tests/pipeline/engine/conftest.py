@@ -63,6 +63,7 @@ class Studio:
     ) -> None:
         usual = Profile(model="m", base_url=server.url, api_key_env="", concurrency=16, retries=1)
         profiles = {stage: usual.model_copy(update=(models or {}).get(stage, {})) for stage in STAGES}
+        self._seen = Board()
         self.run = create(self.workspace, Config(count=count, models=profiles, **config), SEEDS)
 
     async def work(self, *deeds: Callable[[Studio], Awaitable[None]], timeout_s: float = 60) -> Board:
@@ -80,7 +81,7 @@ class Studio:
             host=self.host,
             nearness=by_ngrams(),
             known=read_known(self.workspace.runs / str(self.run.id) / KNOWN),
-            poll_s=0.01,
+            poll_s=0.02,
         )
         try:
             async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
@@ -94,13 +95,14 @@ class Studio:
 
     @property
     def board(self) -> Board:
-        """What another process sees."""
-        return read(self.workspace.catalog, self.run.id)
+        """What another process sees, which reads only what has come since it last looked."""
+        self._seen = read(self.workspace.catalog, self.run.id, self._seen)
+        return self._seen
 
     async def until(self, true_of: Callable[[Board], bool]) -> Board:
         """Wait for something to be seen from outside."""
         while not true_of(board := self.board):
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.02)
         return board
 
     async def tell(self, do: str, scenario: str | None = None, **data: Any) -> tuple[bool, str]:
