@@ -243,7 +243,7 @@ def _verifier(stage: _Stage, task: _Task, verifier: Verifier) -> tuple[VerifierA
     where = f"verifier: task {verifier.task}, {verifier.mode} mode"
     shared = outcomes = run(host, verifier, task.trials)
     main = task.solutions[0] if task.solutions else None
-    if main is not None:
+    if main is not None and not any(outcome.stumbled for outcome in shared):
         outcomes = [*shared, *run(host, verifier, list(collateral(main, shared, host)))]
     findings = [*conduct_findings(outcomes, where, task.number), *kind_findings(outcomes, where, task.number)]
     findings += _unsteady(host, verifier, outcomes, where)
@@ -281,6 +281,8 @@ def _verifier(stage: _Stage, task: _Task, verifier: Verifier) -> tuple[VerifierA
 
 def _unsteady(host: Host, verifier: Verifier, outcomes: Sequence[Outcome], where: str) -> Iterator[Finding]:
     """A finding where a verifier, asked again in a fresh process, says something else."""
+    if any(outcome.stumbled for outcome in outcomes):
+        return
     failed = [outcome for outcome in outcomes if outcome.failed][:CONFIRMED]
     known = [outcome for outcome in outcomes if outcome.trial.kind == "reference"][:1]
     for outcome in (*failed, *known):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from curation.audit.metamorphic import spelled
 from curation.audit.subject import Tables
 from curation.audit.wording import DATE_TIME, Mentions, plain
 from pipeline.findings import Finding
@@ -23,12 +24,13 @@ CLOCK_SQL = re.compile(r"'now'|\bCURRENT_(?:TIMESTAMP|DATE|TIME)\b", re.IGNORECA
 SQL = re.compile(r"^\s*(?:SELECT|WITH|PRAGMA|INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 QUERYING = frozenset({"connect", "execute", "executemany", "fetchone", "fetchall", "fetchmany"})
 SQL_VALUE = re.compile(r"'((?:[^']|'')*)'")
-SQL_NUMBER = re.compile(r"[=<>(,]\s*(\d{2,})\b")
+SQL_NUMBER = re.compile(r"[=<>(,]\s*(\d+)\b")
 
-CLOSE = 0.8
+CLOSE = 0.9
 """How alike (difflib's ratio) a literal and a value must be for one to be a slip of the other."""
-SHORTEST_SLIP = 4
+SHORTEST_SLIP = 6
 """Characters of a literal that may be a slip; short words are alike by chance."""
+VERDICT_WORDS = frozenset({"complete", "others", "result", "final", "initial"})
 SHOWN = 6
 """Literals and lines that one finding lists."""
 
@@ -59,7 +61,7 @@ def read_source(text: str) -> Source:
     swallows: list[int] = []
     numbers: dict[int, int] = {}
     texts: dict[str, int] = {}
-    documentation = set(_documentation(tree))
+    aside = set(_not_values(tree))
     for node in ast.walk(tree):
         match node:
             case ast.Call() if _reads_clock(node):
@@ -70,7 +72,7 @@ def read_source(text: str) -> Source:
                 pass
             case ast.Constant(value=int(number)):
                 numbers.setdefault(number, node.lineno)
-            case ast.Constant(value=str(value)) if id(node) not in documentation:
+            case ast.Constant(value=str(value)) if id(node) not in aside:
                 if SQL.match(value):
                     if CLOCK_SQL.search(value):
                         clock.append(node.lineno)
@@ -141,17 +143,20 @@ def _slips(source: Source, where: str, number: int, task: str, databases: list[T
     names = {
         name.casefold() for tables in databases for table in tables.values() for name in (table.name, *table.columns)
     }
-    by_plain: dict[str, str] = {}
+    by_form: dict[str, str] = {}
     for value in sorted(values):
-        by_plain.setdefault(plain(value), value)
+        by_form.setdefault(_form(value), value)
     for text, line in source.texts.items():
-        if len(text) < SHORTEST_SLIP or text in values or text.casefold() in names or "\n" in text or said.has(text):
+        known = text in values or text.casefold() in names or text.casefold() in VERDICT_WORDS or said.has(text)
+        if known or len(text) < SHORTEST_SLIP or "\n" in text or "%" in text:
             continue
-        alike = [value for value in values if value[:1].casefold() == text[:1].casefold()]
-        near = by_plain.get(plain(text)) or next(iter(difflib.get_close_matches(text, alike, 1, CLOSE)), None)
+        near = by_form.get(_form(text))
+        if near is None and not DATE_TIME.fullmatch(text):
+            alike = [value for value in values if value[:1].casefold() == text[:1].casefold()]
+            near = next(iter(difflib.get_close_matches(text, alike, 1, CLOSE)), None)
         if near is None:
             continue
-        how = "differs in case or punctuation" if plain(near) == plain(text) else "is nearly the same"
+        how = "is another spelling of it" if _form(near) == _form(text) else "is nearly the same"
         yield Finding(
             "literal_differs",
             "info",
@@ -199,8 +204,15 @@ def _reads_clock(call: ast.Call) -> bool:
     return False
 
 
-def _documentation(tree: ast.AST) -> Iterator[int]:
-    """The nodes of doc strings and of texts that stand alone."""
+def _form(text: str) -> str:
+    """A text as slips are told: one form for all spellings of a moment, of case and of punctuation."""
+    return spelled(text, "with a space") or plain(text)
+
+
+def _not_values(tree: ast.AST) -> Iterator[int]:
+    """The texts that are compared with nothing: doc strings, texts that stand alone, pieces of f-strings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield id(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            yield from map(id, node.values)

@@ -66,6 +66,11 @@ class Outcome:
         return holds if isinstance(holds, bool) else None
 
     @property
+    def stumbled(self) -> bool:
+        """Whether the verifier could not judge what every verifier must be able to: nothing done, or a solution."""
+        return self.verdict.verdict == "judge_error" and self.trial.kind in ("untouched", "reference")
+
+    @property
     def failed(self) -> bool:
         """Whether a sound verifier would have said something else."""
         return self.accepted is not None and self.accepted != self.trial.right
@@ -99,9 +104,14 @@ def solved(known: Known, task: str, volatile: frozenset[tuple[str, str]]) -> Sol
 
 
 def run(host: Host, verifier: Verifier, trials: Sequence[Trial]) -> list[Outcome]:
-    """What a verifier says in each trial."""
-    verdicts = host.verdicts(verifier, [trial.case for trial in trials])
-    return [Outcome(trial, verdict) for trial, verdict in zip(trials, verdicts, strict=True)]
+    """What a verifier says in each trial, up to the first that it must be able to judge and cannot."""
+    outcomes: list[Outcome] = []
+    with closing(host.verdicts(verifier, [trial.case for trial in trials])) as verdicts:
+        for trial, verdict in zip(trials, verdicts, strict=True):
+            outcomes.append(Outcome(trial, verdict))
+            if outcomes[-1].stumbled:
+                break
+    return outcomes
 
 
 def without_solution(snapshot: bytes, now: datetime, host: Host) -> Iterator[Trial]:

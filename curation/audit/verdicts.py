@@ -159,7 +159,7 @@ def kind_findings(outcomes: Sequence[Outcome], where: str, task: int) -> Iterato
 def conduct_findings(outcomes: Sequence[Outcome], where: str, task: int) -> Iterator[Finding]:
     """How the verifier behaves: whether it can judge, and whether anything makes a difference to it."""
     for outcome in outcomes:
-        if outcome.verdict.verdict == "judge_error" and outcome.trial.kind in ("untouched", "reference"):
+        if outcome.stumbled:
             yield Finding(
                 "verifier_fails",
                 "error",
@@ -172,8 +172,8 @@ def conduct_findings(outcomes: Sequence[Outcome], where: str, task: int) -> Iter
             return
     seen = [outcome for outcome in outcomes if outcome.verdict.verdict != "judge_error"]
     words = {_word(outcome) for outcome in seen}
-    states = {(outcome.trial.case.final, outcome.trial.case.answer) for outcome in seen}
-    if len(states) > 2 and len(words) == 1 and words != {"others"}:
+    states = {outcome.trial.case.final for outcome in seen}
+    if len(states) > 1 and len(words) == 1 and words != {"others"}:
         yield Finding(
             "insensitive",
             "error",

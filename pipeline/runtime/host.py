@@ -6,7 +6,7 @@ host keeps a timer over every request. See `sandbox` for what such a process can
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -120,7 +120,7 @@ class Host:
         """What a verifier says about two snapshots and an answer; `now` is the time it sees."""
         return verify.ask(self._launcher, verifier, Case(initial, final, answer, now), limits=self._limits)
 
-    def verdicts(self, verifier: Verifier, cases: Iterable[Case]) -> Iterator[Verdict]:
+    def verdicts(self, verifier: Verifier, cases: Iterable[Case]) -> Generator[Verdict]:
         """What one verifier says about many cases, in order: as `verify`, but quicker. See `verify.ask_all`."""
         return verify.ask_all(self._launcher, verifier, cases, limits=self._limits)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, get_args
@@ -67,7 +67,7 @@ def ask(launcher: Launcher, verifier: Verifier, case: Case, *, limits: Limits) -
     return verdict
 
 
-def ask_all(launcher: Launcher, verifier: Verifier, cases: Iterable[Case], *, limits: Limits) -> Iterator[Verdict]:
+def ask_all(launcher: Launcher, verifier: Verifier, cases: Iterable[Case], *, limits: Limits) -> Generator[Verdict]:
     """The verdicts of one verifier on many cases, in order, as they are asked for.
 
     They come from one worker, so what an honest verifier says of one cannot depend on another; one that hides
