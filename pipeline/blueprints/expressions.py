@@ -185,6 +185,7 @@ class Expression:
     node: Node
     variables: frozenset[str]
     needs: frozenset[str]
+    place: Place | None = None
 
     @property
     def kind(self) -> Kind:
@@ -198,10 +199,10 @@ def parse(source: Scalar, scope: Scope) -> Expression:
         tree = ast.parse(source.text, mode="eval").body
     except SyntaxError as error:
         source.place.fail(f"{source.text!r} is not an expression: {error.msg}")
-    return typed(_Reader(scope, source.place).read(tree), source.text)
+    return typed(_Reader(scope, source.place).read(tree), source.text, source.place)
 
 
-def typed(node: Node, text: str) -> Expression:
+def typed(node: Node, text: str, place: Place | None = None) -> Expression:
     """The expression of a node."""
     needs: set[str] = set()
     for part in walk(node):
@@ -212,7 +213,7 @@ def typed(node: Node, text: str) -> Expression:
                 needs.add(part.entity)
             case _:
                 pass
-    return Expression(text, node, free_variables(node), frozenset(needs))
+    return Expression(text, node, free_variables(node), frozenset(needs), place)
 
 
 @lru_cache(maxsize=65536)

@@ -197,8 +197,9 @@ JSON_TYPES = {"row": "integer", "int": "integer", "money": "number", "real": "nu
 
 
 def operations(domain: Domain, offered: tuple[Endpoint, ...]) -> tuple[Operation, ...]:
-    """The API spec's operations."""
-    return tuple(_operation(domain, endpoint) for endpoint in offered)
+    """The API spec's operations, group by group."""
+    groups = list(dict.fromkeys(endpoint.group for endpoint in offered))
+    return tuple(_operation(domain, e) for e in sorted(offered, key=lambda endpoint: groups.index(endpoint.group)))
 
 
 def _operation(domain: Domain, endpoint: Endpoint) -> Operation:

@@ -24,12 +24,23 @@ from pipeline.blueprints.expressions import (
     Node,
     Variable,
 )
+from pipeline.blueprints.source import Place
 
 
 def evaluate(expression: Expression, world: Any, variables: Mapping[str, Any]) -> Any:
-    """The value of an expression in a world (`world["unit"]` gives an entity's rows), with its variables bound."""
+    """The value of an expression in a world (`world["unit"]` gives an entity's rows), with its variables bound.
+
+    Raises UserError where it cannot be computed, because something in it is absent.
+    """
     names, function = _compiled(expression)
-    return function(world, *[variables[name] for name in names])
+    try:
+        return function(world, *[variables[name] for name in names])
+    except (AttributeError, TypeError, ZeroDivisionError) as error:
+        place = expression.place or Place("", 0)
+        return place.fail(
+            f"{expression.text} cannot be computed for some rows ({error}); "
+            "guard what may be absent: `x.y is not None and …`"
+        )
 
 
 @cache

@@ -57,7 +57,9 @@ def numbers(row: str, depth: int) -> st.SearchStrategy[str]:
         return leaf
     inner = numbers(row, depth - 1)
     joined = st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})")
-    return st.one_of(leaf, joined, over(row, depth, ("sum({n} for {x} in pallet if {c})", "count({x} for {x} in pallet if {c})")))
+    return st.one_of(
+        leaf, joined, over(row, depth, ("sum({n} for {x} in pallet if {c})", "count({x} for {x} in pallet if {c})"))
+    )
 
 
 def over(row: str, depth: int, forms: tuple[str, ...]) -> st.SearchStrategy[str]:
@@ -89,12 +91,18 @@ def conditions(row: str, depth: int, outer: str | None = None) -> st.SearchStrat
         leaf,
         st.tuples(inner, st.sampled_from(("and", "or")), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
         inner.map(lambda text: f"not ({text})"),
-        st.tuples(numbers(row, depth - 1), st.sampled_from(("<", "<=", "==", "!=", ">", ">=")), numbers(row, depth - 1)).map(" ".join),
-        over(row, depth, ("any({c} for {x} in pallet)", "all({c} for {x} in pallet)", "not any({c} for {x} in pallet)")),
+        st.tuples(
+            numbers(row, depth - 1), st.sampled_from(("<", "<=", "==", "!=", ">", ">=")), numbers(row, depth - 1)
+        ).map(" ".join),
+        over(
+            row, depth, ("any({c} for {x} in pallet)", "all({c} for {x} in pallet)", "not any({c} for {x} in pallet)")
+        ),
     )
 
 
-expressions = st.one_of(numbers("pallet", 2), conditions("pallet", 2), over("pallet", 2, ("max({n} for {x} in pallet if {c})",)))
+expressions = st.one_of(
+    numbers("pallet", 2), conditions("pallet", 2), over("pallet", 2, ("max({n} for {x} in pallet if {c})",))
+)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

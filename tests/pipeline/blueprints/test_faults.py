@@ -123,11 +123,27 @@ def doing(case: Case) -> tuple:
 def counts_only(case: Case) -> bool:
     row = next(iter(case.task.meaning.outcomes[0].changes.made))
     entity = case.entity(row)
-    column = next(one.column for one in entity.fields.values() if one.notation.form not in ("code", "stamp") and one.notation.kind.base != "row")
+    column = next(
+        one.column
+        for one in entity.fields.values()
+        if one.notation.form not in ("code", "stamp") and one.notation.kind.base != "row"
+    )
     newest = f"SELECT MAX(id) FROM {entity.table}"
     kind = next(one.notation.kind for one in entity.fields.values() if one.column == column)
-    other = repr(next(c for c in kind.choices if c != query(case.right, f"SELECT {column} FROM {entity.table} WHERE id = ({newest})")[0][0])) if kind.choices else f"{column} || '9'"
-    return case.wrongly_accepts(edited(case.right, f"UPDATE {entity.table} SET {column} = {other} WHERE id = ({newest})"), case.task.answer)
+    other = (
+        repr(
+            next(
+                c
+                for c in kind.choices
+                if c != query(case.right, f"SELECT {column} FROM {entity.table} WHERE id = ({newest})")[0][0]
+            )
+        )
+        if kind.choices
+        else f"{column} || '9'"
+    )
+    return case.wrongly_accepts(
+        edited(case.right, f"UPDATE {entity.table} SET {column} = {other} WHERE id = ({newest})"), case.task.answer
+    )
 
 
 def off_by_one(case: Case) -> bool:
@@ -170,7 +186,9 @@ def reads_clock(case: Case) -> bool:
     later = datetime.datetime(2026, 7, 1, tzinfo=datetime.UTC)
     arguments = (case.runner.template, case.right, case.task.answer)
     with Host() as host:
-        now, then = (host.verify(case.fault.verifier, *arguments, now=day).verdict for day in (case.made.environment.now, later))
+        now, then = (
+            host.verify(case.fault.verifier, *arguments, now=day).verdict for day in (case.made.environment.now, later)
+        )
         sound = host.verify(case.sound, *arguments, now=later).verdict
     return (now, then, sound) == ("complete", "others", "complete")
 

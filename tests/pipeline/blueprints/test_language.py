@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.blueprints.language import read_domain
-from pipeline.blueprints.make import domain_names, shipped_domain
+from pipeline.blueprints.make import blueprint, domain_names, shipped_domain
 from pipeline.errors import UserError
 
 GOOD = """\
@@ -96,7 +96,12 @@ def test_a_rule_that_mentions_the_user_is_about_permission():
         ("{flower} table", "{tree} table", "entities.seat|place.name", "there is no list tree"),
         ("seat.status -> taken", "seat.status -> gone", "actions.seat_guests.does[0]", "nothing may become 'gone'"),
         ("guests <= seat.chairs", "guests <= seat.legs", "actions.seat_guests.rules[0]", "seat has no field legs"),
-        ("guests <= seat.chairs", "guests <= seat.name", "actions.seat_guests.rules[0]", "a int is compared with a text"),
+        (
+            "guests <= seat.chairs",
+            "guests <= seat.name",
+            "actions.seat_guests.rules[0]",
+            "a int is compared with a text",
+        ),
         ("else The {seat.name} has", "then The {seat.name} has", "actions.seat_guests.rules[0]", "a rule is"),
         ("says: Seat guests", "sais: Seat guests", "actions.seat_guests.sais", "there is no sais here"),
         ("seat.status == 'free'", "seat.status == 'fre'", "tasks.largest_free.find.seat", "'fre' is not one of"),
@@ -132,7 +137,14 @@ def test_what_is_no_domain_file_is_refused_with_a_sentence(text: str):
 
 @pytest.mark.parametrize(
     "expression",
-    ["__import__('os')", "seat.__class__", "(lambda: 1)()", "seat.name.upper()", "[x for x in seat for y in seat]", "1 if 1 else 2"],
+    [
+        "__import__('os')",
+        "seat.__class__",
+        "(lambda: 1)()",
+        "seat.name.upper()",
+        "[x for x in seat for y in seat]",
+        "1 if 1 else 2",
+    ],
 )
 def test_expressions_can_say_nothing_but_what_the_language_has(expression: str):
     text = GOOD.replace("answer: seat.name", f'answer: "{expression}"')
@@ -153,6 +165,17 @@ def test_every_domain_has_its_own_rules_and_several_kinds_of_tasks(name: str):
     forms = [form for form in domain.tasks.values() if not form.shared]
     assert sum(len(action.rules) for action in own) >= 8
     assert any(not form.steps and form.answer for form in forms), "no task that only asks"
-    assert any(len(form.steps) > 1 or any(step.each for step in form.steps) for form in forms), "no task of several actions"
+    assert any(len(form.steps) > 1 or any(step.each for step in form.steps) for form in forms), (
+        "no task of several actions"
+    )
     assert any(item.how in ("first", "last") for form in forms for item in form.find), "no task that chooses"
     assert any(form.condition for form in forms), "no task whose right action depends on something"
+
+
+def test_what_cannot_be_computed_for_some_rows_is_said_with_its_line():
+    text = GOOD.replace("    waiter:\n", "    waiter: waiter? 50%\n", 1).replace(
+        "not table_order.paid else", "table_order.waiter.name != 'Nobody' else"
+    )
+    line = line_of(text, "Nobody")
+    with pytest.raises(UserError, match=rf"tea\.yaml:{line}: actions\.pay\.rules\[1\]: .* guard what may be absent"):
+        blueprint(read_domain(text, "tea.yaml"), 0, 0)

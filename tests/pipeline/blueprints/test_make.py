@@ -112,7 +112,10 @@ def test_every_kind_of_task_is_there_in_every_domain():
         kinds = {task.kind for index in range(3) for task in blueprint(shipped_domain(name), 7, index).tasks}
         assert kinds >= {"ask", "several", "refuse", "direct"}, name
     everywhere = [task for name in ALL for task in blueprint(shipped_domain(name), 7, 0).tasks]
-    share = {kind: sum(t.kind == kind for t in everywhere) / len(everywhere) for kind in ("ask", "choose", "several", "refuse")}
+    share = {
+        kind: sum(t.kind == kind for t in everywhere) / len(everywhere)
+        for kind in ("ask", "choose", "several", "refuse")
+    }
     assert all(part >= 0.12 for part in share.values()), share
 
 
@@ -130,4 +133,13 @@ def test_what_a_task_finds_has_twins_that_differ_in_one_thing():
 
 def test_contents_come_in_the_order_of_the_stages():
     parts = [part.value for part, _, _ in contents(environment("clinic", 7, 0))]
-    assert list(dict.fromkeys(parts)) == ["scenario", "tasks", "schema", "sample", "spec", "code", "verifier", "solution"]
+    assert list(dict.fromkeys(parts)) == [
+        "scenario",
+        "tasks",
+        "schema",
+        "sample",
+        "spec",
+        "code",
+        "verifier",
+        "solution",
+    ]

@@ -69,7 +69,12 @@ def test_the_books_balance_after_every_solution(ledger: tuple[Blueprint, LocalRu
     lines = made.domain.entities["line"].table
     for task in made.tasks:
         final, _ = play(task.calls, runner)
-        assert query(final, f"SELECT ROUND(SUM(amount), 2) FROM {lines} GROUP BY entry_id HAVING ROUND(SUM(amount), 2) <> 0") == []
+        assert (
+            query(
+                final, f"SELECT ROUND(SUM(amount), 2) FROM {lines} GROUP BY entry_id HAVING ROUND(SUM(amount), 2) <> 0"
+            )
+            == []
+        )
 
 
 def test_other_orders_and_ways_are_accepted(tmp_path: Path):
@@ -123,7 +128,9 @@ def test_damage_anywhere_is_seen(name: str, tmp_path: Path):
     runner = LocalRunner(made.environment, tmp_path)
     for number, task in enumerate(made.tasks[:4]):
         final, _ = play(task.calls, runner)
-        touched = {row.entity for row in (*task.meaning.outcomes[0].changes.changed, *task.meaning.outcomes[0].changes.made)}
+        touched = {
+            row.entity for row in (*task.meaning.outcomes[0].changes.changed, *task.meaning.outcomes[0].changes.made)
+        }
         for entity in made.domain.entities.values():
             if entity.name not in touched:
                 damaged = edited(final, f"DELETE FROM {entity.table} WHERE id = (SELECT MAX(id) FROM {entity.table})")
