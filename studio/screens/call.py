@@ -194,17 +194,19 @@ class CallScreen(Framed):
         self._show_history()
         self.query_one("#answers", TabbedContent).active = "result"
 
-    @work
-    async def action_values(self) -> None:
+    def action_values(self) -> None:
         """Choose the value of the current argument from the rows of the database."""
         row = self.query_one(ArgumentForm).current
         if row is None or not row.candidates:
             self.notify("No values are known for this field.", timeout=3)
             return
         labels = {known.text: f"{known.text}  {known.label}".strip() for known in row.candidates}
-        chosen = await self.studio.push_screen_wait(ChooseScreen(row.field.name, labels, now=row.text))
-        if chosen is not None:
-            row.text = chosen
+
+        def choose(text: str | None) -> None:
+            if text is not None:
+                row.text = text
+
+        self.studio.push_screen(ChooseScreen(row.field.name, labels, now=row.text), choose)
 
     # The results
 

@@ -81,15 +81,17 @@ class EditTaskScreen(Framed):
         grid.show(found or ())
 
     @on(Grid.Selected, "#anchors")
-    @work
-    async def _insert(self, event: Grid.Selected) -> None:
+    def _choose_value(self, event: Grid.Selected) -> None:
         anchor: Anchor = event.row
         labels = {name: f"{name}  {shown(value, longest=80)}" for name, value in anchor.values.items()}
-        chosen = await self.studio.push_screen_wait(ChooseScreen(f"Which value of {anchor.table}?", labels))
-        if chosen is not None:
-            text = self.query_one(TextArea)
-            text.insert(shown(anchor.values[chosen]))
-            text.focus()
+
+        def insert(column: str | None) -> None:
+            if column is not None:
+                text = self.query_one(TextArea)
+                text.insert(shown(anchor.values[column]))
+                text.focus()
+
+        self.studio.push_screen(ChooseScreen(f"Which value of {anchor.table}?", labels), insert)
 
     @work(exclusive=True)
     async def action_save(self) -> None:
@@ -112,12 +114,11 @@ class EditTaskScreen(Framed):
         elif text.text.strip() == self._env.tasks[self._number].strip():
             self.dismiss()
         else:
-            self._leave_unsaved()
+            choices = {"stay": "Go on editing", "leave": "Leave without saving"}
+            self.studio.push_screen(ChooseScreen("The text is not saved", choices), self._left)
 
-    @work
-    async def _leave_unsaved(self) -> None:
-        choices = {"stay": "Go on editing", "leave": "Leave without saving"}
-        if await self.studio.push_screen_wait(ChooseScreen("The text is not saved", choices)) == "leave":
+    def _left(self, choice: str | None) -> None:
+        if choice == "leave":
             self.dismiss()
 
 

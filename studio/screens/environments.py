@@ -21,6 +21,8 @@ from studio.screens.frame import Framed
 from studio.widgets.cells import count
 from studio.widgets.environment.code import Code
 from studio.widgets.environment.detail import Detail
+from studio.widgets.environment.findings import place
+from studio.widgets.environment.tables import Tables
 from studio.widgets.environment.tasks import Tasks
 from studio.widgets.environment.tools import Tools
 from studio.widgets.filter_bar import FilterBar
@@ -244,16 +246,13 @@ class EnvironmentsScreen(Framed):
         self.grid.redraw()
         self._count()
 
-    @work
-    async def action_sort(self) -> None:
+    def action_sort(self) -> None:
         """Ask for the column to sort by."""
         labels = {column.key: column.label for column in self.grid.columns if column.key != "mark"}
-        chosen = await self.studio.push_screen_wait(ChooseScreen("Sort by", labels, now=self._sort[0]))
-        if chosen is not None:
-            self._sort_by(chosen)
+        self.studio.push_screen(ChooseScreen("Sort by", labels, now=self._sort[0]), self._sort_by)
 
-    def _sort_by(self, key: str) -> None:
-        if key == "mark":
+    def _sort_by(self, key: str | None) -> None:
+        if key is None or key == "mark":
             return
         first_time_down = key in NUMBERS or key == "verifiers"
         self._sort = (key, not self._sort[1] if key == self._sort[0] else first_time_down)
@@ -296,6 +295,33 @@ class EnvironmentsScreen(Framed):
         if left is not None and right is not None:
             self.studio.push_screen(CompareScreen(left, right))
 
+    def action_check(self) -> None:
+        """Find out whether environments run; what is found appears when it is."""
+        names = sorted(self.marks) or ([self.current.name] if self.current else [])
+        if names:
+            self.studio.start_run("check", *names)
+            self.notify(f"Checking {names[0] if len(names) == 1 else f'{len(names)} environments'} …", markup=False)
+
+    @on(Grid.Selected, "Findings Grid")
+    def _go_where(self, event: Grid.Selected) -> None:
+        """To the place a finding speaks of: a line of the code, a table, a tool."""
+        tab, name = place(event.row.where)
+        if tab == "code" and name:
+            self._show_line(int(name))
+        elif tab in ("tables", "tools"):
+            self._open_at(tab, name)
+        elif tab:
+            self.detail.open(tab)
+            self.call_after_refresh(self.detail.enter)
+        else:
+            self.notify("This finding is about the environment as a whole.", timeout=3)
+
+    def _open_at(self, tab: str, name: str) -> None:
+        pane = self.detail.open(tab)
+        assert isinstance(pane, (Tables, Tools))
+        pane.go_to(name)
+        self.call_after_refresh(self.detail.enter)
+
     def action_edit(self) -> None:
         """Edit the task under the cursor of the Tasks tab, or show that tab first."""
         from studio.screens.edit_task import EditTaskScreen
@@ -321,9 +347,12 @@ class EnvironmentsScreen(Framed):
 
     @on(Tools.CodeWanted)
     def _show_code(self, event: Tools.CodeWanted) -> None:
+        self._show_line(event.line)
+
+    def _show_line(self, line: int) -> None:
         code = self.detail.open("code")
         assert isinstance(code, Code)
-        code.show_line(event.line)
+        code.show_line(line)
         self.call_after_refresh(code.focus)
 
     def copy_text(self) -> str:

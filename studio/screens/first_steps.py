@@ -55,18 +55,16 @@ class FirstStepsScreen(Framed):
         self.studio.start_run("synth", "--offline", "--count", str(COUNT))
         self._say(f"Making {COUNT} environments; they appear as they are finished. Activity (7) shows progress.")
 
-    @work
-    async def action_import(self) -> None:
+    def action_import(self) -> None:
         """Ask for a folder and import it."""
+        question = AskScreen("Import environments from which folder?", "A folder in the AWM release layout.")
+        self.studio.push_screen(question, self._import)
+
+    def _import(self, folder: str | None) -> None:
         workspace = self.studio.workspace
-        assert workspace is not None
-        folder = await self.studio.push_screen_wait(
-            AskScreen("Import environments from which folder?", "A folder in the AWM release layout.")
-        )
-        if folder is None:
-            return
-        self._say(f"Importing {folder} …")
-        self.studio.import_folder(workspace.path, folder)
+        if folder is not None and workspace is not None:
+            self._say(f"Importing {folder} …")
+            self.studio.import_folder(workspace.path, folder)
 
     async def action_model(self) -> None:
         """Go to the settings of the model."""

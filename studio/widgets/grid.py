@@ -122,6 +122,14 @@ class Grid(Lines):
         """The row under the cursor, or None where there are no rows."""
         return self.rows[self.cursor] if 0 <= self.cursor < len(self.rows) else None
 
+    def go_to(self, wanted: Callable[[Any], bool]) -> bool:
+        """Put the cursor on the first row that is wanted; says whether there is one."""
+        for number, row in enumerate(self.rows):
+            if wanted(row):
+                self.cursor = number
+                return True
+        return False
+
     def redraw(self, row: int | None = None) -> None:
         """Draw one row again because its contents changed, or all of them."""
         if row is None:

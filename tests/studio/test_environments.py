@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pipeline.catalog import Catalog
 from pipeline.model import Part
 from studio.screens.environments import EnvironmentsScreen
+from studio.widgets.environment.findings import place
 from studio.widgets.environment.tables import Tables
 from studio.widgets.environment.tools import Tools
 from studio.widgets.filter_bar import FilterBar
@@ -74,12 +77,12 @@ async def test_any_column_sorts_and_a_second_time_turns_it_round(small_world: Pa
     async with studio_on(small_world) as (studio, pilot):
         screen = screen_of(studio)
         await pilot.press("s", *["down"] * 3, "enter")
-        await until(pilot, lambda: screen.grid.sorted_by[0] == "tables")
+        assert screen.grid.sorted_by[0] == "tables"
         assert listed(screen) == ["museum_loans", "bike_fleet", "film_festival", "airline_lost_baggage"], (
             "numbers: most first"
         )
         await pilot.press("s", "enter")
-        await until(pilot, lambda: not screen.grid.sorted_by[1])
+        assert screen.grid.sorted_by == ("tables", False)
         assert listed(screen)[0] == "airline_lost_baggage"
 
 
@@ -197,6 +200,50 @@ async def test_findings_say_what_to_do(small_world: Path) -> None:
         findings = screen.detail.open("findings")
         await until(pilot, lambda: "Insert the rows" in findings.source.text)
         assert "3 rows refer" in findings.source.text
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("schema: bags", ("tables", "bags")),
+        ("sample: bags row 3 (statement 7)", ("tables", "bags")),
+        ("spec: list_bags", ("tools", "list_bags")),
+        ("code: list_bags", ("tools", "list_bags")),
+        ("code:123", ("code", "123")),
+        ("code", ("code", "")),
+        ("verifier: 3/code", ("verifiers", "3/code")),
+        ("tasks", ("tasks", "")),
+        ("elsewhere", ("", "")),
+    ],
+)
+def test_a_finding_leads_to_a_place(where: str, expected: tuple[str, str]) -> None:
+    assert place(where) == expected
+
+
+async def test_enter_on_a_finding_goes_to_its_place(workspace: Path) -> None:
+    async with studio_on(workspace) as (studio, pilot):
+        screen = screen_of(studio)
+        await pilot.press("end")
+        await until(pilot, lambda: screen.detail.dossier.env.name == "museum_loans")
+        findings = screen.detail.open("findings")
+        await until(pilot, lambda: findings.grid.rows)
+        findings.grid.focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(screen.detail.pane, Tables))
+        tables = screen.detail.pane.query_one("#tables", Grid)
+        await until(pilot, lambda: tables.row and tables.row.name == "t3")
+
+
+async def test_v_checks_and_the_result_appears(workspace: Path) -> None:
+    async with studio_on(workspace) as (studio, pilot):
+        screen = screen_of(studio)
+        await pilot.press("down")
+        await until(pilot, lambda: screen.detail.dossier.env.name == "bike_fleet")
+        assert screen.current.check == "pass"
+        await pilot.press("v")
+        await until(pilot, lambda: screen.current.check == "fail", seconds=90)
+        await until(pilot, lambda: screen.detail.dossier.findings)
+        assert "there is no code part" in {finding.message for finding in screen.detail.dossier.findings}
 
 
 async def test_an_environment_without_code_says_so_instead_of_tools(small_world: Path) -> None:

@@ -52,13 +52,14 @@ class Terminal:
         self.resize(columns, rows)
         self.before = termios.tcgetattr(self._slave)
         self.output = b""
+        inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         self.process = subprocess.Popen(
             [sys.executable, "-c", TAKE_TERMINAL, *command],
             stdin=self._slave,
             stdout=self._slave,
             stderr=self._slave,
             start_new_session=True,
-            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **env},
+            env={**inherited, "TERM": "xterm-256color", "COLORTERM": "truecolor", **env},
         )
 
     def resize(self, columns: int, rows: int) -> None:
@@ -167,7 +168,8 @@ def test_it_survives_any_size_at_any_time(terminal) -> None:
     for columns, rows in ((40, 10), (12, 3), (200, 50), (80, 24)):
         seen = len(studio.output)
         studio.resize(columns, rows)
-        studio.read_until(lambda seen=seen: len(studio.output) > seen)
+        last_line = b"\x1b[%d;1H" % rows
+        studio.read_until(lambda seen=seen, last_line=last_line: last_line in studio.output[seen:])
     studio.type(b"\x11")
     assert studio.wait() == 0
     assert studio.is_restored()

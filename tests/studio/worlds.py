@@ -139,7 +139,7 @@ def named(catalog: Catalog, name: str, title: str, *, domain: str, tables: int, 
     catalog.put(name, Part.schema, json.dumps(schema), author=BY_TEST)
     catalog.put(name, Part.tasks, json.dumps(["Do it."]), author=BY_TEST)
     if check:
-        finding = {"code": "foreign_key_broken", "severity": "error" if check == "fail" else "warn", "where": "t0",
+        finding = {"code": "foreign_key_broken", "severity": "error" if check == "fail" else "warn", "where": "schema: t3",
                    "message": "3 rows refer to rows that do not exist.", "evidence": "t0.id = 7",
                    "remedy": "Insert the rows they refer to.", "tasks": [0]}  # fmt: skip
         document = {"name": name, "status": check, "tables": tables, "rows": 0, "tools": None,

@@ -9,6 +9,30 @@ from studio.widgets.lines import Piece
 from studio.widgets.listing import Listing, Text
 from studio.widgets.states import state
 
+TABS = {
+    "scenario": "overview",
+    "tasks": "tasks",
+    "schema": "tables",
+    "sample": "tables",
+    "spec": "tools",
+    "code": "tools",
+    "verifier": "verifiers",
+    "solution": "tasks",
+}
+"""The tab that shows what a finding about each part is about."""
+
+
+def place(where: str) -> tuple[str, str]:
+    """The tab and the table, tool or line of code that a finding's `where` means; empty where it names none.
+
+    `where` is a part, and after a colon what of it: "schema: bags", "code: list_bags", "code:123".
+    """
+    part, _, rest = where.partition(":")
+    name = rest.split(maxsplit=1)[0] if rest.strip() else ""
+    if part == "code" and (name.isdigit() or not name):
+        return "code", name
+    return TABS.get(part, ""), name
+
 
 def _tasks(row: Finding) -> str:
     return ", ".join(map(str, row.tasks))
@@ -28,7 +52,7 @@ class Findings(Listing):
     def show_dossier(self, dossier: Dossier) -> None:
         """Show the findings of the last check."""
         if dossier.summary.check is None:
-            self.grid.empty = f"Not checked yet: awm-studio check {dossier.env.name}"
+            self.grid.empty = "Not checked yet: v checks it."
         else:
             self.grid.empty = "The last check found nothing."
         self.show_rows(dossier.findings)

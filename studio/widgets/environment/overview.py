@@ -48,7 +48,7 @@ def _lines(dossier: Dossier) -> Iterator[list[Piece]]:
 def _check(dossier: Dossier) -> list[Piece]:
     status = dossier.summary.check
     if status is None:
-        return [("· not checked yet: ", "muted"), (f"awm-studio check {dossier.env.name}", "accent")]
+        return [("· not checked yet: v checks it", "muted")]
     severities = Counter(finding.severity for finding in dossier.findings)
     found = ", ".join(f"{number} {severity}" for severity, number in severities.items())
     return [state(status), (f"   {found}" if found else "", "muted")]

@@ -54,6 +54,7 @@ class Tables(Vertical):
     def __init__(self) -> None:
         super().__init__()
         self._snapshot: Snapshot | None = None
+        self._wanted = ""
 
     def compose(self) -> ComposeResult:
         """Tables, a line about the current one, its view."""
@@ -88,7 +89,14 @@ class Tables(Vertical):
             return
         self._snapshot = snapshot
         self._say("No table could be created: see Findings.")
-        self.query_one("#tables", Grid).show(snapshot.tables)
+        tables = self.query_one("#tables", Grid)
+        tables.show(snapshot.tables)
+        tables.go_to(lambda table: table.name == self._wanted)
+
+    def go_to(self, table: str) -> None:
+        """Show a table, as soon as the database is there."""
+        self._wanted = table
+        self.query_one("#tables", Grid).go_to(lambda facts: facts.name == table)
 
     def _say(self, text: str) -> None:
         tables = self.query_one("#tables", Grid)

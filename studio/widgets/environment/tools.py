@@ -51,11 +51,10 @@ class Tools(Listing):
 
     def __init__(self) -> None:
         super().__init__()
-        self._env: Environment | None = None
+        self._wanted = ""
 
     def show_dossier(self, dossier: Dossier) -> None:
         """Load the environment's program and show its tools."""
-        self._env = dossier.env
         self._say("The code is being loaded …")
         self._load(dossier.env)
 
@@ -73,6 +72,12 @@ class Tools(Listing):
             return
         self._say("The code defines no tools.")
         self.show_rows(sorted(tools, key=lambda tool: tool.group))
+        self.grid.go_to(lambda tool: tool.name == self._wanted)
+
+    def go_to(self, tool: str) -> None:
+        """Show a tool, as soon as the code is loaded."""
+        self._wanted = tool
+        self.grid.go_to(lambda known: known.name == tool)
 
     def _say(self, text: str) -> None:
         self.grid.empty = text
