@@ -105,18 +105,23 @@ class Board(Grid):
 
     def shown_stage(self, stage: str, wordy: bool, row: Row) -> Piece:
         """A cell of the board: its sign, the attempt, the word if there is room; in brackets under the cursor."""
-        text, tone = stage_state(row, stage)
-        sign, _, word = text.partition(" ")
+        word, (text, tone) = stage_word(row, stage), stage_state(row, stage)
+        sign = text.partition(" ")[0]
         number = attempt(row.cells[stage])
         shown = f"{sign}{f'·{number}' if number > 1 else ''}{f' {word}' if wordy else ''}"
         here = stage == self.stage and row is self.row
         return (f"[{shown}]" if here else f" {shown}"), tone
 
 
-def stage_state(row: Row, stage: str) -> Piece:
-    """How a stage of a scenario stands, with its sign; a paused scenario's present stage is paused."""
+def stage_word(row: Row, stage: str) -> str:
+    """How a stage of a scenario stands; a paused scenario's present stage is paused."""
     cell = row.cells[stage]
-    return state("paused" if row.paused and stage == row.stage and cell.state in ACTIVE else cell.state.value)
+    return "paused" if row.paused and stage == row.stage and cell.state in ACTIVE else cell.state.value
+
+
+def stage_state(row: Row, stage: str) -> Piece:
+    """The same as it is shown, with its sign."""
+    return state(stage_word(row, stage))
 
 
 def attempt(cell: Cell) -> int:
@@ -150,13 +155,13 @@ def _columns(board: Board, *, wordy: bool) -> tuple[Column, ...]:
         Column("tokens", "tok", lambda row: count(row.tokens), width=5, right=True),
         Column("usd", "$", lambda row: money(row.usd), width=5, right=True, drop=1),
         Column("age", "age", age, width=6, right=True, drop=2),
-        Column("why", "why", _why, width=20, flex=4, drop=3),
+        Column("why", "why", _why, width=12, flex=4, drop=3),
     )
 
 
 def _stage_column(board: Board, stage: str, *, wordy: bool) -> Column:
     cell = partial(board.shown_stage, stage, wordy)
-    return Column(stage, f" {stage}" if wordy else SHORT[stage], cell, width=13 if wordy else 5)
+    return Column(stage, f" {stage}" if wordy else SHORT[stage], cell, width=16 if wordy else 5)
 
 
 def _why(row: Row) -> Shown:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,13 @@ from studio.app import Studio
 from studio.screens.call import CallScreen
 from studio.screens.finish import FinishScreen
 from studio.screens.first_steps import FirstStepsScreen
+from studio.screens.new_run import NewRunScreen
 from studio.screens.page import PageScreen
+from studio.screens.pipeline import PipelineScreen
 from studio.screens.problem import ProblemScreen
 from studio.widgets.source import Source
 from tests.studio.conftest import until
+from tests.studio.runs import fill_with_run
 from tests.studio.test_calling import call, choose, fill_in
 from tests.studio.worlds import fill
 
@@ -49,6 +53,14 @@ def still_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def still_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with a synthesis in every state, on which nobody works."""
+    folder = tmp_path_factory.mktemp("still-run") / "workspace"
+    fill_with_run(folder)
+    return folder
+
+
 @pytest.fixture(autouse=True)
 def still(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One time zone, no blinking, calls that always take as long."""
@@ -56,6 +68,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
     monkeypatch.setattr("studio.screens.call.duration", lambda _: "3 ms")
     monkeypatch.setattr("studio.screens.finish.duration", lambda _: "9 ms")
+    monkeypatch.setattr("studio.widgets.board.now", lambda: datetime(2026, 1, 2, 10, 25, 30, tzinfo=UTC))
     monkeypatch.setattr(Input, "cursor_blink", False)
     monkeypatch.setattr(TextArea, "cursor_blink", False)
     monkeypatch.setattr("studio.actions.settings_path", lambda: Path("/home/ada/.config/awm-studio/config.toml"))
@@ -191,6 +204,44 @@ SCENES: dict[str, tuple[tuple[int, int], str, Steps]] = {
 def test_picture(scene: str, still_world: Path, snap_compare) -> None:
     size, theme, steps = SCENES[scene]
     studio = Studio(still_world, settings=Settings(theme=theme, workers=4))
+    assert snap_compare(studio, terminal_size=size, run_before=steps)
+
+
+def board(*keys: str, shows: str = "", on: str = "#brief") -> Steps:
+    async def steps(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: pilot.app.workspace)
+        await pilot.press("1")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PipelineScreen) and pilot.app.screen.board.rows)
+        await pilot.press(*keys)
+        await until(pilot, lambda: any(shows in source.text for source in pilot.app.screen.query(on).results(Source)))
+        pilot.app.clear_notifications()
+        await pilot.pause()
+
+    return steps
+
+
+async def a_new_run(pilot: Pilot[None]) -> None:
+    await board()(pilot)
+    await pilot.press("n")
+    await until(pilot, lambda: isinstance(pilot.app.screen, NewRunScreen))
+    await pilot.pause()
+
+
+RUN_SCENES: dict[str, tuple[tuple[int, int], str, Steps]] = {
+    "pipeline_small": (SMALL, "dark", board("g", shows="to be approved")),
+    "pipeline_usual": (USUAL, "dark", board("down", "right", shows="items could not be created")),
+    "pipeline_light_large": (LARGE, "light", board("g", shows="to be approved")),
+    "pipeline_filter": (USUAL, "colour-blind", board("f")),
+    "stage_tries": (USUAL, "dark", board("g", "enter", shows="server error", on="#before")),
+    "stage_difference_small": (SMALL, "dark", board("g", "enter", "d", shows="-        return session", on="#after")),
+    "new_run_small": (SMALL, "dark", a_new_run),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scene", RUN_SCENES)
+def test_picture_of_a_run(scene: str, still_run: Path, snap_compare) -> None:
+    size, theme, steps = RUN_SCENES[scene]
+    studio = Studio(still_run, settings=Settings(theme=theme, workers=4))
     assert snap_compare(studio, terminal_size=size, run_before=steps)
 
 
