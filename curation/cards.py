@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from curation.estimates import vendi
-from curation.selection import covered
 from curation.subset import TEST, TRAIN, Subset
 from pipeline.model import AuthorKind, Part
 
@@ -51,6 +50,8 @@ def measure(subset: Subset, concepts: Mapping[str, str], vectors: np.ndarray) ->
     Coverage is that of the training split over everything but the held-out concepts: the mean similarity of an
     environment to the most similar one picked.
     """
+    from curation.selection import covered
+
     position = {name: number for number, name in enumerate(concepts)}
     names = {split: subset.environments(split) for split in (TRAIN, TEST)}
     held_out = _concepts(subset, TEST)
@@ -73,6 +74,8 @@ def measure(subset: Subset, concepts: Mapping[str, str], vectors: np.ndarray) ->
 
 def _prefix(subset: Subset, size: int, trained: np.ndarray, picked: np.ndarray) -> dict[str, Any]:
     """What the nested training subset of a size holds; `picked` are the training split's vectors, in rank order."""
+    from curation.selection import covered
+
     inside = [pick for pick in subset.picks if pick.split == TRAIN and pick.rank < size]
     return {
         "size": size,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from curation.extras import BUNDLED
 from curation.ngrams import unit
 from pipeline.errors import UserError
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from pipeline.llm.profiles import Profile
     from pipeline.settings import Settings
 
-BUNDLED = "all-MiniLM-L6-v2"
-"""The default model: sentence-transformers/all-MiniLM-L6-v2, from a package that carries its weights."""
 BATCH = 128
 """Texts embedded between two writes to the cache: what an interruption can lose."""
 

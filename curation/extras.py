@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Mapping
 
 from pipeline.errors import UserError
@@ -12,6 +13,9 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "hf": ("pyarrow", "datasets", "huggingface_hub"),
 }
 """The modules that each extra of this package brings."""
+
+BUNDLED = "all-MiniLM-L6-v2"
+"""The default model: sentence-transformers/all-MiniLM-L6-v2, from a package that carries its weights."""
 
 
 def missing(extra: str) -> tuple[str, ...]:
@@ -23,5 +27,6 @@ def require(extra: str, purpose: str) -> None:
     """Raise UserError, with the command that puts it right, unless an extra is installed."""
     if absent := missing(extra):
         raise UserError(
-            f"{purpose} needs {', '.join(absent)}, which is not installed: pip install 'awm-studio[{extra}]'."
+            f"{purpose} needs {', '.join(absent)}, which is not installed: make install-all in the checkout, "
+            f"or {sys.executable} -m pip install -c constraints.txt '.[{extra}]'."
         )

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from curation.cards import describe, measure
 from curation.embeddings import Progress, choose_model
 from curation.picking import Candidate, band, candidates, pick
-from curation.selection import Method, distinct
-from curation.subset import TRAIN, Pick, Recipe, Subset, current_contents
+from curation.selection import distinct
+from curation.subset import Recipe, Subset, current_contents
 from curation.survey import survey
 from pipeline.errors import UserError
 
 if TYPE_CHECKING:
-    from pipeline.catalog import Catalog
     from pipeline.workspace import Workspace
 
 
@@ -63,20 +62,3 @@ def make_subset(
 def _difficulty(subset: Subset, chosen_from: Sequence[Candidate]) -> dict[str, int]:
     rates = {candidate.item.name: candidate.rates for candidate in chosen_from}
     return dict(Counter(band(rates[pick.environment].get(pick.task)) for pick in subset.picks))
-
-
-def everything(catalog: Catalog, names: Sequence[str] | None = None) -> Subset:
-    """All environments, or those named, with all their tasks, as a subset that leaves nothing out. It is not kept.
-
-    Raises UserError for an unknown name, and where there is nothing.
-    """
-    chosen = catalog.names() if names is None else sorted({catalog.resolve(name) for name in names})
-    picks = tuple(
-        Pick(summary.name, task, rank, TRAIN, summary.concept or "")
-        for rank, summary in enumerate(map(catalog.summary, chosen))
-        for task in range(summary.tasks or 0)
-    )
-    if not picks:
-        raise UserError("There is nothing to export: no environment has tasks.")
-    subset = Subset(Recipe("environments", method=Method.all), picks, current_contents(catalog, chosen), {})
-    return changed_to(subset, card=describe(catalog, subset))

@@ -8,21 +8,11 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 
 import numpy as np
 
 from curation.concepts import near_duplicates, similarity_blocks
-
-
-class Method(StrEnum):
-    """How a subset is picked."""
-
-    facility = "facility"
-    centre = "centre"
-    stratified = "stratified"
-    random = "random"
-    all = "all"
+from curation.subset import Method
 
 
 def order(method: Method, vectors: np.ndarray, labels: Sequence[str], budget: int, seed: int) -> list[int]:

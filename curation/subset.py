@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from curation.embeddings import BUNDLED
-from curation.selection import Method
+from curation.extras import BUNDLED
 from curation.views import View
 from pipeline.model import Environment, Part, content_hash
 from pipeline.parts import dumps, read_view
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from pipeline.catalog import Catalog
 
 TRAIN, TEST = "train", "test"
+
+
+class Method(StrEnum):
+    """How a subset is picked."""
+
+    facility = "facility"
+    centre = "centre"
+    stratified = "stratified"
+    random = "random"
+    all = "all"
 
 
 @dataclass(frozen=True, slots=True)

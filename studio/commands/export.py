@@ -51,8 +51,8 @@ def export_command(
         if subset is None and layout == Format.awm:
             files = export_awm(opened.catalog, Path(folder), names or None)
         else:
-            from curation.making import everything
             from curation.subset import Subset
+            from curation.whole import everything
 
             catalog = opened.catalog
             chosen = Subset.from_json(catalog.subset(subset)) if subset else everything(catalog, names or None)

@@ -102,11 +102,10 @@ def _make(opened: Workspace, name: str, options: Mapping[str, Any]) -> Mapping[s
     from curation.extras import require
 
     require("concepts", "Picking a subset")
-    from curation.embeddings import BUNDLED
+    from curation.extras import BUNDLED
     from curation.making import make_subset
     from curation.picking import read_rates
-    from curation.selection import Method
-    from curation.subset import Recipe
+    from curation.subset import Method, Recipe
     from curation.views import View
 
     recipe = Recipe(

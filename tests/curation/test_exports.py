@@ -23,8 +23,9 @@ from curation.exports.folder import Privacy, new_folder
 from curation.exports.formats import Format, export
 from curation.exports.hf import write_hf
 from curation.importers import import_awm
-from curation.making import everything, make_subset
+from curation.making import make_subset
 from curation.subset import Recipe, Subset
+from curation.whole import everything
 from pipeline.catalog import Catalog
 from pipeline.errors import UserError
 from pipeline.model import Author, AuthorKind, Part, Solution

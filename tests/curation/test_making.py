@@ -15,12 +15,12 @@ pytest.importorskip("scipy")
 import numpy as np
 
 from curation.diversity import NGRAMS_ONLY, Item
-from curation.making import everything, make_subset
+from curation.making import make_subset
 from curation.picking import Candidate, choose_tasks, pick, read_rates
-from curation.selection import Method
 from curation.subset import (
     TEST,
     TRAIN,
+    Method,
     Recipe,
     Subset,
     changed,
@@ -28,6 +28,7 @@ from curation.subset import (
     overlap,
 )
 from curation.views import View
+from curation.whole import everything
 from pipeline.errors import UserError
 from pipeline.model import Author, AuthorKind, Part
 from pipeline.workspace import Workspace
