@@ -145,7 +145,7 @@ ACTIONS: tuple[Action, ...] = (
         "Check",
         "Find out whether the marked environments, or the current one, run",
     ),
-    Action("environments", "edit", "e", "Edit", "Change the text of a task, with rows of its database beside it"),
+    Action("environments", "edit", "e", "Edit", "Change a task, with rows of the database beside it", footer=False),
     Action("environments", "zoom", "z", "Zoom", "The details alone, or beside the list", footer=False),
     Action("environments", "next_tab", "right_square_bracket", "Next tab", "The next tab of the details", footer=False),
     Action("environments", "previous_tab", "left_square_bracket", "Tab before", "The tab before", footer=False),
