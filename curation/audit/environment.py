@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 from curation.audit.guard import footprint
@@ -25,7 +25,7 @@ from curation.audit.trials import (
     with_solution,
     without_solution,
 )
-from curation.audit.verdicts import conduct_findings, decide, kind_findings, rates, units
+from curation.audit.verdicts import conduct_findings, decide, form_findings, kind_findings, rates, units
 from curation.audit.wording import Mentions
 from pipeline.errors import UserError
 from pipeline.findings import Finding
@@ -83,7 +83,8 @@ class _Stage:
         program = opened.enter_context(host.program(environment))
         later = None
         if environment.solutions:
-            later = opened.enter_context(host.program(environment, now=environment.now + ANOTHER_TIME))
+            with suppress(LoadFailed):  # an environment for one time only; its checks say so
+                later = opened.enter_context(host.program(environment, now=environment.now + ANOTHER_TIME))
         return cls(environment, host, program.template, program, later)
 
 
@@ -245,7 +246,11 @@ def _verifier(stage: _Stage, task: _Task, verifier: Verifier) -> tuple[VerifierA
     main = task.solutions[0] if task.solutions else None
     if main is not None and not any(outcome.stumbled for outcome in shared):
         outcomes = [*shared, *run(host, verifier, list(collateral(main, shared, host)))]
-    findings = [*conduct_findings(outcomes, where, task.number), *kind_findings(outcomes, where, task.number)]
+    findings = [
+        found
+        for find in (conduct_findings, kind_findings, form_findings)
+        for found in find(outcomes, where, task.number)
+    ]
     findings += _unsteady(host, verifier, outcomes, where)
     said = {
         outcome.trial.kind: outcome.accepted for outcome in outcomes if outcome.trial.kind in ("untouched", "reference")

@@ -31,6 +31,8 @@ CLOSE = 0.9
 SHORTEST_SLIP = 6
 """Characters of a literal that may be a slip; short words are alike by chance."""
 VERDICT_WORDS = frozenset({"complete", "others", "result", "final", "initial"})
+SURELY_AN_ID = 100
+"""A number from which on being the id of a row is no coincidence."""
 SHOWN = 6
 """Literals and lines that one finding lists."""
 
@@ -115,12 +117,16 @@ def source_findings(
 
 
 def id_lines(source: Source, tables: Tables, task: Mentions) -> list[str]:
-    """The lines with numbers that are ids of rows and that the task does not name."""
+    """The lines with numbers that are ids of rows and that the task does not name.
+
+    Small numbers are ids, places and counts alike; they count in lines that speak of ids.
+    """
     ids = {number for table in tables.values() for number in table.numbers}
-    found = sorted(
-        {line for number, line in source.numbers.items() if number > 1 and number in ids and not task.has(number)}
-    )
-    return [source.line(line) for line in found[:SHOWN]]
+    lines = {line for number, line in source.numbers.items() if number in ids and not task.has(number)}
+    large = {line for number, line in source.numbers.items() if number >= SURELY_AN_ID}
+    shown = [source.line(line) for line in sorted(lines)]
+    told = [text for line, text in zip(sorted(lines), shown, strict=True) if line in large or "id" in text.casefold()]
+    return told[:SHOWN]
 
 
 def date_lines(source: Source) -> list[str]:

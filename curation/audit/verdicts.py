@@ -75,14 +75,25 @@ class Unit:
         return all(outcome.failed for outcome in self.outcomes)
 
 
-def units(outcomes: Iterable[Outcome]) -> list[Unit]:
-    """The trials in which the verifier said something that counts, by what counts as one."""
+def units(outcomes: Sequence[Outcome]) -> list[Unit]:
+    """The trials in which the verifier said something that counts, by what counts as one.
+
+    Where it rejects the known solution, what means the same as that solution proves no more.
+    """
+    rejects = rejects_solution(outcomes)
     found: dict[tuple[str, str], list[Outcome]] = {}
     for number, outcome in enumerate(outcomes):
-        if outcome.accepted is not None:
+        same = outcome.trial.right and outcome.trial.kind != "reference"
+        if outcome.accepted is not None and not (rejects and same):
             trial = outcome.trial
             found.setdefault((trial.kind, trial.unit or str(number)), []).append(outcome)
     return [Unit(kind, tuple(them)) for (kind, _), them in found.items()]
+
+
+def rejects_solution(outcomes: Iterable[Outcome]) -> bool:
+    """Whether the verifier rejects the known solution from which the other states were made."""
+    first = next((outcome for outcome in outcomes if outcome.trial.kind == "reference"), None)
+    return first is not None and first.accepted is False
 
 
 def rates(counted: Iterable[Unit], *, right: bool) -> dict[str, Rate]:
@@ -151,6 +162,27 @@ def kind_findings(outcomes: Sequence[Outcome], where: str, task: int) -> Iterato
             where,
             f"the verifier {about.message} ({len(them)} of {tried[kind]})",
             evidence=shown,
+            remedy=about.remedy,
+            tasks=(task,),
+        )
+
+
+def form_findings(outcomes: Sequence[Outcome], where: str, task: int) -> Iterator[Finding]:
+    """Why a verifier rejects a known solution, where it accepts the same solution in another form."""
+    if not rejects_solution(outcomes):
+        return
+    accepted: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        if outcome.trial.right and outcome.trial.kind != "reference" and outcome.accepted:
+            accepted.setdefault(outcome.trial.kind, []).append(outcome)
+    for kind, them in accepted.items():
+        about = KINDS[kind]
+        yield Finding(
+            about.code,
+            about.severity,
+            where,
+            f"the verifier rejects a known solution and accepts the same with {about.title}",
+            evidence="; ".join(map(_shown, them[:EXAMPLES])),
             remedy=about.remedy,
             tasks=(task,),
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 
-from curation.audit.environment import audit_environment
+from curation.audit.environment import SOLUTIONS, audit_environment
 from curation.audit.guard import guarded
 from curation.audit.records import EnvironmentAudit, VerifierAudit
 from curation.audit.trajectories import Trajectories
@@ -75,9 +76,13 @@ def audit_one(catalog: Catalog, name: str, host: Host, trajectories: Trajectorie
     """Audit one environment of a catalog; a trajectory that cannot be read is a finding."""
     environment = catalog.environment(name)
     recorded, problems = [], []
+    taken: Counter[int] = Counter()
     for run in trajectories.of(name) if trajectories else ():
+        if taken[run.task] == SOLUTIONS:
+            continue
         try:
             recorded.append(run.known(environment.now))
+            taken[run.task] += 1
         except UserError as error:
             problems.append(
                 Finding("trajectory_unreadable", "warn", str(run.path), str(error), remedy="record it again")

@@ -117,6 +117,20 @@ def test_a_right_moment_in_another_spelling_must_be_accepted(host: Host) -> None
     assert "'2026-03-01 00:00:00.000000'" in found.evidence
 
 
+def test_a_verifier_that_never_meets_the_spelling_it_wants_is_told_which_spelling_it_would_accept(host: Host) -> None:
+    initial = snapshot(SALE.ddl, *SALES.inserts)
+    final = snapshot(SALE.ddl, *SALES.inserts, "INSERT INTO sale VALUES (2,'S20','2026-03-01 00:00:00.000000')")
+    known = Known(0, "a person", initial, final, None, False, DEFAULT_NOW)
+    wants_no_fraction = ONE_SPELLING.replace("00:00:00.000000", "00:00:00")
+    case = environment("Create the sale 'S20' that starts on 2026-03-01.", wants_no_fraction, SALE, SALES)
+    (judged,) = audit_environment(case, host, recorded=[known]).verifiers
+    assert judged.verdict == "strict"
+    assert judged.rate(right=True).tried == 1  # what else it rejects says nothing more
+    found = finding(judged, "date_form")
+    assert "dates are written with a space: '2026-03-01 00:00:00' → complete" in found.evidence
+    assert "line 5" in found.evidence
+
+
 SWALLOWS = """
 import sqlite3
 def q(p, s):
