@@ -119,12 +119,7 @@ class Doing:
         sql = SqlSource(self.domain, names=names)
         match effect:
             case Assign(owner, target, value):
-                entity = self.domain.entities[target.entity]
-                text = sql.value(value.node)
-                if target.kind.base == "money":
-                    text = f"ROUND({text}, 2)"
-                statement = f"UPDATE {entity.table} SET {entity.fields[target.field].column} = {text}"
-                yield f"db.execute({quoted(f'{statement} WHERE id = {sql.value(owner.node)}')}, v)"
+                yield f"db.execute({quoted(self.update(owner.node, target, value.node, sql))}, v)"
             case Create():
                 bind = bind or (f"made_{effect.bind}" if effect.bind else None)
                 if bind and effect.bind:
@@ -144,6 +139,15 @@ class Doing:
                 each = f"each_{item}"
                 yield f'for v["{each}"] in column(db, {quoted(rows)}, v):'
                 yield from (f"    {line}" for line in self.effect(inner, {**names, item: each}, None))
+
+    def update(self, row: Node, target: Attribute, value: Node, sql: SqlSource) -> str:
+        """The UPDATE of one field of one row."""
+        entity = self.domain.entities[target.entity]
+        where, table = f"id = {sql.value(row)}", entity.table
+        if isinstance(row, Variable):  # then the row's own columns can be said by name
+            where, table, sql = f"{row.name}.{where}", f"{table} AS {row.name}", sql.within(row.name)
+        text = f"ROUND({sql.value(value)}, 2)" if target.kind.base == "money" else sql.value(value)
+        return f"UPDATE {table} SET {entity.fields[target.field].column} = {text} WHERE {where}"
 
     def insert(self, create: Create, sql: SqlSource) -> str:
         """The INSERT of a new row, with what such a row gets by itself."""
