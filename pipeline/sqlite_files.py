@@ -39,14 +39,31 @@ def require_place(path: Path) -> None:
     """Raise UserError where a file clearly cannot be written, before what is to be in it costs any work."""
     if path.is_dir():
         raise UserError(f"{path} is a folder; name a file.")
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is not a regular file; name another place.")
     if not path.parent.is_dir():
         raise UserError(f"{path} cannot be written: there is no folder {path.parent}.")
 
 
+def require_database_place(path: Path) -> None:
+    """As `require_place`; an earlier database may be replaced, any other file is left alone."""
+    require_place(path)
+    if path.is_file() and path.stat().st_size and not _is_database(path):
+        raise UserError(f"{path} exists and is not a SQLite database; it is left as it is. Name another file.")
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(HEADER)) == HEADER
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+
+
 def write_database(path: Path, snapshot: bytes) -> None:
     """Write a snapshot as a file, whole or not at all. Raises UserError where that is not possible."""
-    require_place(path)
+    require_database_place(path)
     try:
-        replace_file(path, snapshot)
+        replace_file(path.resolve(), snapshot)  # what a symbolic link points to, not the link
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}.") from error

@@ -26,11 +26,24 @@ def tasks_reading(environment: Environment, tables: Iterable[str]) -> tuple[int,
     return tuple(sorted({v.task for v in environment.verifiers if wanted & tables_read(v.code)}))
 
 
+def tasks_about(environment: Environment, table: str) -> tuple[int, ...]:
+    """The tasks whose verifiers read a table, or whose text names what its rows are ("question" for `questions`)."""
+    words = table.lower().replace("_", " ")
+    thing = re.compile(rf"\b{re.escape(words.removesuffix('s'))}(s|es)?\b")
+    named = (task for task, text in enumerate(environment.tasks) if thing.search(text.lower()))
+    return tuple(sorted({*tasks_reading(environment, [table]), *named}))
+
+
 def tasks_naming(environment: Environment, values: Iterable[str]) -> tuple[int, ...]:
     """The tasks whose text or verifier names any of these values, whatever their case."""
     wanted = [value.lower() for value in values if len(value) >= SHORTEST_NAMED_VALUE]
     texts = [*enumerate(environment.tasks), *((v.task, v.code) for v in environment.verifiers)]
     return tuple(sorted({task for task, text in texts if any(value in text.lower() for value in wanted)}))
+
+
+def with_quotes_doubled(sql: str) -> str:
+    """The statement with every apostrophe inside a quoted value written twice, as SQL wants it."""
+    return LITERAL.sub(lambda value: "'" + re.sub(r"(?<!')'(?!')", "''", value[1]) + "'", sql)
 
 
 def literals(sql: str) -> list[str]:

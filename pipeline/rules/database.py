@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pipeline.findings import Finding
 from pipeline.model import Environment
-from pipeline.rules.blocked import literals, tasks_naming, tasks_reading
+from pipeline.rules.blocked import literals, tasks_about, tasks_naming, tasks_reading, with_quotes_doubled
 from pipeline.runtime.build import Build, FailedStatement
 
 SHOWN = 300
@@ -43,7 +43,7 @@ def missing_table(environment: Environment, build: Build, table: str) -> Finding
         f"the table {table} could not be created" if cause else f"the table {table} is missing",
         evidence="; ".join(evidence),
         remedy="correct its CREATE TABLE statement" if cause else "add its CREATE TABLE statement",
-        tasks=tasks_reading(environment, [table]),
+        tasks=tasks_about(environment, table),
     )
 
 
@@ -64,8 +64,8 @@ def failed_statement(environment: Environment, failed: FailedStatement) -> Findi
 
 def remedy_for(failed: FailedStatement) -> str:
     """What usually puts such a statement right."""
-    if "syntax error" in failed.error and failed.sql.count("'") % 2:
-        return "an apostrophe inside a quoted value ends it early: write it twice ('')"
+    if "syntax error" in failed.error and (repaired := with_quotes_doubled(failed.sql)) != failed.sql:
+        return f"an apostrophe inside a quoted value ends it early; write it twice: {repaired[:SHOWN]}"
     if "UNIQUE" in failed.error:
         return "give the row a value no other row has"
     if "no such column" in failed.error or "has no column" in failed.error:

@@ -145,6 +145,15 @@ def unknown_columns(operations: Sequence[Operation], columns: Mapping[str, Seque
 def interface_findings(environment: Environment, tools: Sequence[Tool]) -> Iterator[Finding]:
     """Operations that are in the spec and not in the application, and the other way round."""
     served = {tool.operation_id: tool for tool in tools}
+    if not served:
+        yield Finding(
+            "no_tools",
+            "error",
+            "code",
+            "the application offers no tool, so an agent can do nothing in it",
+            remedy="give its routes operation ids and one of the methods GET, POST, PUT, PATCH, DELETE",
+            tasks=tuple(range(len(environment.tasks))),
+        )
     specified = {operation.operation_id for operation in environment.operations}
     for operation in environment.operations:
         if operation.operation_id not in served:

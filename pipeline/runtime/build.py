@@ -194,6 +194,8 @@ class _Loader:
         if action == sqlite3.SQLITE_FUNCTION and second == "load_extension":
             self._denied = "load_extension is not allowed"
             return sqlite3.SQLITE_DENY
+        if action == sqlite3.SQLITE_PRAGMA and first == "data_version":  # full-text tables ask for it by themselves
+            return sqlite3.SQLITE_OK
         if action in _DENIED:
             self._denied = _DENIED[action]
             return sqlite3.SQLITE_DENY

@@ -151,6 +151,8 @@ class Engine:
 
     def _describe(self, tool: str, answer: Answer) -> dict[str, Any]:
         status, content = answer.status, answer.content
+        if status is not None and not 100 <= status < 600:  # no server could send it
+            status, content = 500, "Internal Server Error"
         if status is None:
             return _failure(422, content, "invalid_arguments", {"source": "request"})
         try:

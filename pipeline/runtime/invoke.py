@@ -237,8 +237,10 @@ class _PlainRoute:
 
 
 def _json(content: Any) -> str:
-    """JSON as Starlette's JSONResponse writes it; ValueError for what is not JSON (NaN)."""
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """JSON as Starlette's JSONResponse writes it; ValueError for what is not JSON (NaN) or not UTF-8."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text.encode()  # a lone surrogate has no bytes to be sent as
+    return text
 
 
 def refuse_nan(app: FastAPI) -> None:

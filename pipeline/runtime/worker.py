@@ -138,8 +138,8 @@ class Service:
         state, reply = engine.call(
             header["state"], header["tick"], header["tool"], json.loads(arguments), timeout=header["timeout_s"]
         )
-        body = _encode(reply["body"]).encode()
-        text = reply["text"].encode("utf-8", "surrogatepass")
+        body = _encode(reply["body"]).encode("utf-8", "replace")
+        text = reply["text"].encode("utf-8", "replace")  # a lone surrogate can be sent to nobody
         size = len(engine.get(state))
         return {"state": state, "size": size, "status": reply["status"], "error": reply["error"]}, (body, text)
 

@@ -72,13 +72,13 @@ def call_command(
     """
     from pipeline.runtime.diff import diff
     from pipeline.runtime.host import Host
-    from pipeline.sqlite_files import read_database, require_place, write_database
+    from pipeline.sqlite_files import read_database, require_database_place, write_database
     from studio.commands.diff import print_changes
 
     given = read_arguments(arguments)
     begin = read_database(start) if start is not None else None
     if save is not None:
-        require_place(save)
+        require_database_place(save)
     with open_workspace(workspace) as opened:
         env = opened.catalog.environment(environment)
         with Host.from_settings(opened.settings) as host, host.program(env, now=now) as program:

@@ -20,8 +20,7 @@ def workspace_option(command: F) -> F:
     return click.option(
         "--workspace",
         "-w",
-        metavar="DIR",
-        envvar="AWM_WORKSPACE",
+        metavar="DIR",  # $AWM_WORKSPACE is read where the workspace is looked for, so that an option beats it
         help="The workspace folder [default: $AWM_WORKSPACE, ./awm-workspace, or the user's data folder].",
     )(command)
 

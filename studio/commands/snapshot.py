@@ -36,9 +36,9 @@ def snapshot_command(environment: str, file: Path, now: datetime | None, workspa
         awm-studio snapshot gofundme initial.db --now 2026-03-01T09:00:00Z
     """
     from pipeline.runtime.host import Host
-    from pipeline.sqlite_files import require_place, write_database
+    from pipeline.sqlite_files import require_database_place, write_database
 
-    require_place(file)
+    require_database_place(file)
     with open_workspace(workspace) as opened:
         env = opened.catalog.environment(environment)
         with Host.from_settings(opened.settings) as host:

@@ -269,3 +269,15 @@ def read_terminal(descriptor: int) -> bytes:
         return os.read(descriptor, 65536)
     except OSError:  # how Linux says that the other side is closed
         return b""
+
+
+def test_an_option_beats_the_environment_wherever_it_stands(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWM_WORKSPACE", str(tmp_path / "from-the-environment"))
+    before, after = str(tmp_path / "before"), str(tmp_path / "after")
+    assert CliRunner().invoke(awm_studio, ["-w", before, "import", str(release)]).exit_code == 0
+    assert CliRunner().invoke(awm_studio, ["import", "-w", after, str(release)]).exit_code == 0
+    assert (Path(before) / "catalog.db").is_file()
+    assert (Path(after) / "catalog.db").is_file()
+    assert not (tmp_path / "from-the-environment").exists()

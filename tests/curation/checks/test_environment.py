@@ -46,7 +46,7 @@ def test_one_bad_insert_is_one_finding_with_the_tasks_that_name_what_it_held(hel
     (finding,) = found(broken, host, "insert_failed")
     assert (finding.severity, finding.tasks) == ("error", (0,))
     assert "note, row 0" in finding.where
-    assert "''" in finding.remedy
+    assert "'We''ll bring a new bulb'" in finding.remedy
 
 
 ROWS_OF_NOTE = ("INSERT INTO note VALUES (2, 7, 'Arrived', NULL)",)
@@ -90,6 +90,20 @@ def test_code_that_does_not_load_is_a_finding_with_its_line(helpdesk: Environmen
     (failed,) = (finding for finding in result.findings if finding.severity == "error")
     assert failed.code == "syntax_error" or failed.code.startswith("load")
     assert "2" in failed.where + failed.message + failed.evidence
+
+
+def test_a_lost_table_puts_the_tasks_at_risk_that_name_its_things(helpdesk: Environment, host: Host) -> None:
+    lost = TableSchema("question", "CREATE TABLE question(id INTEGER PRIMARY KEY, label TEXT DEFAULT 'x';")
+    tasks = ("Add a question 'Age?' to form 1.", "List the tickets.", "Delete both questions of form 2.")
+    broken = replace(helpdesk, schema=(*helpdesk.schema, lost), tasks=tasks, verifiers=())
+    (finding,) = found(broken, host, "table_missing")
+    assert finding.tasks == (0, 2)
+
+
+def test_an_application_without_tools_fails(helpdesk: Environment, host: Host) -> None:
+    result = check_environment(replace(helpdesk, code="from fastapi import FastAPI\napp = FastAPI()"), host)
+    assert (result.status, result.tools) == ("fail", 0)
+    assert "no_tools" in {finding.code for finding in result.findings}
 
 
 def test_promised_operations_that_are_not_there_and_unknown_ones_that_are(helpdesk: Environment, host: Host) -> None:
