@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 
-from curation.audit.environment import SOLUTIONS, audit_environment
+from curation.audit.environment import audit_environment
 from curation.audit.guard import guarded
 from curation.audit.records import EnvironmentAudit, VerifierAudit
+from curation.audit.stage import SOLUTIONS
 from curation.audit.trajectories import Trajectories
 from pipeline.catalog import Catalog
 from pipeline.errors import UserError
