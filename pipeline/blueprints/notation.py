@@ -109,9 +109,9 @@ def read_notation(source: Scalar, scope: Scope, *, name: str, words: Mapping[str
         place.fail(f"where chooses among rows, and there is no entity {form} declared above")
     if form == "one" and rest.startswith("of "):
         form, rest = "one of", rest[3:]
-    if "." in form or form not in _FORMS:
-        place.fail(f"there is no form {form}; known are {', '.join(_FORMS)} and the entities declared above")
-    reader = _FORMS[form]
+    if "." in form or form not in FORMS:
+        place.fail(f"there is no form {form}; known are {', '.join(FORMS)} and the entities declared above")
+    reader = FORMS[form]
     notation = reader(form, rest.strip(), nullable, place, scope)
     _require_words(" ".join((notation.pattern, *notation.phrases)), words, place)
     if notation.unique and nullable:
@@ -212,7 +212,7 @@ def _require_words(pattern: str, words: Mapping[str, object], place: Place) -> N
 
 _STEPS = {"int": 1, "money": 0.5, "real": 0.01}
 
-_FORMS = {
+FORMS = {
     "int": _number,
     "money": _number,
     "real": _number,
@@ -226,3 +226,4 @@ _FORMS = {
     "bool": _plain,
     "stamp": _plain,
 }
+"""How a notation of each form is read."""
