@@ -10,12 +10,13 @@ from pipeline.blueprints.domain import Domain, Message, Noun
 from pipeline.blueprints.expressions import Expression, Kind
 from pipeline.blueprints.world import Row, World
 
-_ARTICLE = re.compile(r"\b([Aa]) (?=[aeioAEIO](?!ne\b)|u(?!ni|se|su))")
+_A_BEFORE_VOWEL = re.compile(r"\b([Aa]) (?=[aeioAEIO](?!ne\b)|u(?!ni|se|su))")
+_AN_BEFORE_CONSONANT = re.compile(r"\b([Aa])n (?=(?!hour|heir|honest)[bcdfghjklmnpqrstvwxyz])")
 
 
 def articles(text: str) -> str:
-    """The text with "an" for "a" before a vowel: nouns change with the environment, their articles follow."""
-    return _ARTICLE.sub(r"\1n ", text)
+    """The text with "an" before vowels and "a" before consonants: nouns vary by environment, their articles follow."""
+    return _AN_BEFORE_CONSONANT.sub(r"\1 ", _A_BEFORE_VOWEL.sub(r"\1n ", text))
 
 
 def noun(domain: Domain, part: Noun) -> str:
