@@ -263,8 +263,10 @@ class EnvironmentsScreen(Framed):
         self.reload()
 
     def action_call(self) -> None:
-        """Call the environment's tools."""
-        self._call_tools("")
+        """Call the tool under the cursor of the Tools tab, or, on another tab, the environment's first."""
+        pane = self.detail.pane
+        on_a_tool = isinstance(pane, Tools) and pane.grid.row is not None
+        self._call_tools(pane.grid.row.name if on_a_tool else "")
 
     @on(Grid.Selected, "Tools Grid")
     def _tool_selected(self, event: Grid.Selected) -> None:

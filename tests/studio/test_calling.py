@@ -216,3 +216,13 @@ async def test_the_catalog_is_untouched_by_calls(workspace: Path) -> None:
             fill_in(screen, bag_id="2")
             await call(pilot, screen, 1)
         assert catalog.current("airline_lost_baggage") == before
+
+
+async def test_c_calls_the_tool_under_the_cursor_of_the_tools_tab(small_world: Path) -> None:
+    async with studio_on(small_world) as (studio, pilot):
+        tools = studio.screen.detail.open("tools")
+        await until(pilot, lambda: len(tools.grid.rows) == 4)
+        tools.grid.focus()
+        await pilot.press("down", "c")
+        await until(pilot, lambda: isinstance(studio.screen, CallScreen))
+        await until(pilot, lambda: studio.screen.query_one("#tool", Select).value == "create_claim")
