@@ -28,6 +28,7 @@ from studio import launch, logs, themes
 from studio.actions import available, bindings, keymap_path, read_keymap
 from studio.bridge import Bridge, News, Opened, Unusable
 from studio.screens import FIRST, MODES
+from studio.screens.frame import Framed
 from studio.widgets.masthead import Masthead
 
 if TYPE_CHECKING:
@@ -211,6 +212,10 @@ class Studio(App[None]):
         self.note = "  ".join([*parts, self.workspace.path.name])
 
     # Actions
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A digit is no mode's key on a screen where one may be typing."""
+        return action != "switch_mode" or not (isinstance(self.screen, Framed) and self.screen.TYPED_IN)
 
     @on(Masthead.Chosen)
     async def _choose_mode(self, event: Masthead.Chosen) -> None:

@@ -87,6 +87,7 @@ class CallScreen(Framed):
     """A tool and its arguments on the left; its result, what it changed and the calls so far on the right."""
 
     MODE = "environments"
+    TYPED_IN = True
     ABOUT = (
         "Tools are called on a private copy of the environment: nothing here changes the catalog until a solution is "
         "saved. Enter in a field calls. Every call is kept: in History, Enter on a line goes back to the state after "
@@ -274,5 +275,15 @@ class CallScreen(Framed):
             )
 
     def action_back(self) -> None:
-        """Back to the environment."""
-        self.dismiss()
+        """Back to the environment, after asking where calls would be forgotten."""
+        steps = len(self.session.steps) if self.session is not None else 0
+        if not steps:
+            self.dismiss()
+            return
+        choices = {"stay": "Go on calling", "leave": "Leave and forget them"}
+        title = "1 call was made on this copy" if steps == 1 else f"{steps} calls were made on this copy"
+        self.studio.push_screen(ChooseScreen(title, choices), self._left)
+
+    def _left(self, choice: str | None) -> None:
+        if choice == "leave":
+            self.dismiss()

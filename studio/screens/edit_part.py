@@ -41,6 +41,7 @@ class EditPartScreen(Steered):
     """Saving keeps a draft and checks it; accepting sends it to the run, which checks it as it does a model's."""
 
     MODE = "pipeline"
+    TYPED_IN = True
     ABOUT = (
         "What a stage made, to be put right by hand: schemas and sample data as SQL, code as it is, the rest as JSON. "
         "^s keeps a draft and runs the checks on it; F6 shows what you changed; F8 makes it your version, and what "

@@ -38,6 +38,7 @@ class EditTaskScreen(Framed):
     """The text on the left, rows to anchor it to on the right."""
 
     MODE = "environments"
+    TYPED_IN = True
     ABOUT = (
         "A task should speak of rows that exist. Rows it already speaks of come first, with ✓. Enter on a row chooses "
         "one of its values and writes it where the text cursor is. Saving makes a new version, by you."

@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 
 
 class Framed(Screen[None]):
-    """A screen of the studio. `MODE` is the mode it belongs to, `ABOUT` what `?` says about it."""
+    """A screen of the studio. `MODE` is the mode it belongs to, `ABOUT` what `?` says about it.
+
+    `TYPED_IN` screens are there to be typed into: the digits that choose a mode elsewhere do nothing on them.
+    """
 
     MODE: ClassVar[str] = ""
     ABOUT: ClassVar[str] = ""
+    TYPED_IN: ClassVar[bool] = False
 
     @property
     def studio(self) -> Studio:

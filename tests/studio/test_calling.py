@@ -15,6 +15,7 @@ from pipeline.model import AuthorKind, Call
 from pipeline.settings import Settings
 from studio.app import Studio
 from studio.screens.call import CallScreen
+from studio.screens.choose import ChooseScreen
 from studio.screens.finish import FinishScreen
 from studio.widgets.changes import Changes
 from studio.widgets.form import ArgumentForm
@@ -226,3 +227,23 @@ async def test_c_calls_the_tool_under_the_cursor_of_the_tools_tab(small_world: P
         await pilot.press("down", "c")
         await until(pilot, lambda: isinstance(studio.screen, CallScreen))
         await until(pilot, lambda: studio.screen.query_one("#tool", Select).value == "create_claim")
+
+
+async def test_digits_typed_beside_the_fields_do_not_leave_the_form(small_world: Path) -> None:
+    async with calling(small_world, "create_claim") as (studio, pilot, screen):
+        fill_in(screen, bag_id="2")
+        screen.query_one("#steps", Grid).focus()
+        await pilot.press(*"2026")
+        assert studio.screen is screen
+        assert [row.text for row in screen.query_one(ArgumentForm).rows] == ["2", ""]
+
+
+async def test_escape_asks_before_it_forgets_calls(small_world: Path) -> None:
+    async with calling(small_world, "list_bags") as (studio, pilot, screen):
+        await call(pilot, screen, 1)
+        for answer, left in ((("enter",), False), (("down", "enter"), True)):
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(studio.screen, ChooseScreen))
+            await pilot.press(*answer)
+            await until(pilot, lambda: not isinstance(studio.screen, ChooseScreen))
+            assert (studio.screen is not screen) == left
