@@ -144,6 +144,7 @@ class CallScreen(Framed):
         self.session = session
         self._tools = {tool.name: tool for tool in session.program.tools}
         select = self.query_one("#tool", Select)
+        select.prompt = "Choose a tool" if self._tools else "The code defines no tools."
         select.set_options([(f"{tool.method:<6} {tool.name}", tool.name) for tool in self._tools.values()])
         self._show_history()
         if self._tools:
@@ -244,7 +245,8 @@ class CallScreen(Framed):
             self._show_step(step)
             with self.prevent(Select.Changed):
                 self.query_one("#tool", Select).value = step.call.tool
-            self._ask_for(step.call.tool, step.call.arguments, focus=False)
+            in_history = self.query_one("#answered").has_focus_within
+            self._ask_for(step.call.tool, step.call.arguments, focus=not in_history)
         else:
             self.query_one("#reply", Static).update("The initial state.")
             self.query_one(Changes).show_changes({})
