@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WORDS = {
     "complete": ("✓ complete", "ok"),
-    "others": ("✗ not complete", "fail"),
+    "others": ("✗ others: not done as the verifier sees it", "fail"),
     "evidence": ("i evidence for a judge", "accent"),
     "judge_error": ("✗ the verifier failed", "fail"),
 }
@@ -122,14 +122,15 @@ def _save(catalog: Catalog, name: str, task: int, session: Session, answer: str 
 
 
 def _lines(verifier: Verifier, verdict: Verdict) -> Iterator[list[Piece]]:
-    yield [(f"{verifier.mode.value}  ", "muted"), WORDS[verdict.verdict], (f"  {duration(verdict.ms / 1000)}", "muted")]
+    yield [WORDS[verdict.verdict]]
+    yield [(f"{verifier.mode.value} verifier, {duration(verdict.ms / 1000)}", "muted")]
     if verdict.error:
         yield [(verdict.error, "fail")]
     if verdict.evidence is not None:
         yield from highlight(json.dumps(verdict.evidence, indent=2, ensure_ascii=False, default=str), "json")
     yield []
     yield [("What it looked at", "strong")]
-    for query in verdict.queries:
+    for query in sorted(verdict.queries, key=lambda query: query["db"] == "other"):
         yield [("✓ " if query["ok"] else "✗ ", "ok" if query["ok"] else "fail"), (query["db"], "name")]
         yield from ([("   ", ""), *line] for line in highlight(query["sql"].strip(), "sql"))
         if query["error"]:
