@@ -267,3 +267,15 @@ async def test_the_filter_bar_keeps_the_keys_of_the_list_to_itself(small_world: 
         await pilot.press("slash", "x", "y", "2")
         assert screen.query_one(FilterBar).text == "xy2"
         assert screen.marks == set()
+
+
+async def test_nothing_is_said_about_rows_while_the_database_is_built(small_world: Path) -> None:
+    async with studio_on(small_world) as (studio, pilot):
+        tables = screen_of(studio).detail.open("tables")
+        rows = tables.query_one("#rows", Grid)
+        assert rows.empty == ""
+        await until(pilot, lambda: len(rows.rows) == 3)
+        tables.query_one("#tables", Grid).focus()
+        await pilot.press("down")
+        await until(pilot, lambda: not len(rows.rows))
+        assert rows.empty == "This table has no rows."

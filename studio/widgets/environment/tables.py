@@ -61,7 +61,7 @@ class Tables(Vertical):
         yield Grid(self.COLUMNS, id="tables")
         yield Static("", id="table", classes="heading", markup=False)
         with ContentSwitcher(initial=VIEWS[0]):
-            yield Grid(id="rows", empty="This table has no rows.")
+            yield Grid(id="rows", empty="")
             yield Grid(self.FACTS, id="columns")
             yield Source(id="ddl", wrap=True)
 
@@ -115,10 +115,12 @@ class Tables(Vertical):
         rows, columns, ddl = self.query_one("#rows", Grid), self.query_one("#columns", Grid), self.query_one(Source)
         if table is None or self._snapshot is None:
             self.query_one("#table", Static).update("")
+            rows.empty = ""
             rows.show((), columns=())
             columns.show(())
             ddl.show("")
             return
+        rows.empty = "This table has no rows."
         rows.show(self._snapshot.rows(table.name), columns=_columns(table))
         columns.show(table.columns)
         ddl.show(table.ddl, "sql")
