@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import rich_click as click
 
-from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+from studio.commands.options import (
+    json_option,
+    number_of,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+    workspace_option,
+)
 
 ROWS = (
     ("load a program", "load_ms", "ms, wall"),
@@ -71,4 +79,4 @@ def runtime_command(names: tuple[str, ...], as_json: bool, workspace: str | None
     )
     click.echo()
     print_table(["ours against that", ""], [(label, f"{ratios[key]:,}×") for label, key in RATIOS])
-    say(f"over {figures['calls']} calls of {len(figures['environments'])} environments")
+    say(f"over {figures['calls']} calls of {number_of(len(figures['environments']), 'environment')}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from studio.commands.options import json_option, print_json, print_table, say
+from studio.commands.options import json_option, number_of, print_json, print_table, say
 
 if TYPE_CHECKING:
     from pipeline.blueprints.trial import Trial
@@ -79,7 +79,7 @@ def check_command(file: Path, count: int, seed: int, as_json: bool) -> None:
     if as_json:
         print_json({"domain": domain.name, "environments": [trial.document() for trial in done]})
     elif all(trial.sound for trial in done):
-        say(f"{domain.name}: {len(done)} environments made by rules, all sound")
+        say(f"{domain.name}: {number_of(len(done), 'environment')} made by rules, all sound")
     if not all(trial.sound for trial in done):
         sys.exit(1)
 

@@ -64,11 +64,11 @@ def call_command(
 
     Examples:
 
-        awm-studio call gofundme list_campaigns
+        awm-studio call gofundme fetch_my_donation_history
 
         awm-studio call gofundme create_campaign --args @campaign.json --save after.db
 
-        awm-studio call gofundme get_campaign --args '{"campaign_id": 3}' --from after.db --json
+        awm-studio call gofundme create_campaign_payout_to_default --args '{"campaign_id": 101, "amount_usd": 50}'
     """
     from pipeline.runtime.diff import diff
     from pipeline.runtime.host import Host

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+from studio.commands.options import (
+    json_option,
+    number_of,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+    workspace_option,
+)
 
 if TYPE_CHECKING:
     from curation.checks.environment import CheckResult
@@ -85,7 +93,7 @@ def check_command(
             ],
         )
         say(
-            f"{totals['environments']} environments: "
+            f"{number_of(totals['environments'], 'environment')}: "
             + ", ".join(f"{n} {word}" for word, n in totals["status"].items())
             + f"; {totals['tasks_at_risk']} tasks at risk"
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 if TYPE_CHECKING:
+    from pipeline.model import Environment
     from pipeline.workspace import Workspace
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -114,6 +115,19 @@ def visible(text: str) -> str:
 _PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | dict.fromkeys(
     range(0x7F, 0xA0), "\N{REPLACEMENT CHARACTER}"
 )
+
+
+def require_task(env: Environment, task: int) -> None:
+    """Raises UserError where an environment that has tasks has none of this number."""
+    from pipeline.errors import UserError
+
+    if env.tasks and task >= len(env.tasks):
+        raise UserError(f"{env.name} has no task {task}; it has tasks 0 to {len(env.tasks) - 1}.")
+
+
+def number_of(number: int, noun: str) -> str:
+    """ "1 task", "2,000 tasks"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def say(message: str) -> None:

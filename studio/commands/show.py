@@ -13,6 +13,7 @@ from studio.commands.options import (
     open_workspace,
     print_json,
     print_table,
+    require_task,
     visible,
     workspace_option,
 )
@@ -50,6 +51,8 @@ def show_command(env: str, part: str | None, task: int | None, as_json: bool, wo
     with open_workspace(workspace) as opened:
         environment = opened.catalog.environment(env)
         versions = opened.catalog.current(environment.name)
+    if task is not None:
+        require_task(environment, task)
     if as_json:
         document = _document(environment, task)
         print_json({"name": environment.name, part: document[part]} if part else document)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from studio.commands.options import open_workspace, print_table
+from studio.commands.options import number_of, open_workspace, print_table, say
 
 if TYPE_CHECKING:
     from pipeline.records import Run, Summary
@@ -36,12 +36,14 @@ def print_summary(workspace: str | None) -> None:
         return
     with open_workspace(workspace) as opened:
         summaries, runs = opened.catalog.summaries(), opened.catalog.runs()
-    title = f"Workspace {path}: {count(len(summaries), 'environment')}"
+    title = f"Workspace {path}: {number_of(len(summaries), 'environment')}"
     if not summaries:
         print_table(["next", ""], FIRST_STEPS, title=title)
         return
     columns, rows = environment_rows(summaries)
     print_table(columns, rows[:SHOWN], title=title)
+    if len(rows) > SHOWN:
+        say(f"… and {len(rows) - SHOWN:,} more: awm-studio list")
     print_table(["", ""], _totals(summaries, runs))
     print_table(["next", ""], NEXT_STEPS)
 
@@ -64,11 +66,6 @@ def environment_rows(summaries: list[Summary]) -> tuple[list[str], list[tuple[ob
     }
     shown = {header: column for header, column in cells.items() if any(column) or not summaries}
     return list(shown), list(zip(*shown.values(), strict=True))
-
-
-def count(number: int, noun: str) -> str:
-    """ "1 task", "2,000 tasks"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _totals(summaries: list[Summary], runs: list[Run]) -> list[tuple[str, str]]:

@@ -8,7 +8,15 @@ from typing import Any
 import rich_click as click
 
 from pipeline.errors import UserError
-from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+from studio.commands.options import (
+    json_option,
+    number_of,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+    workspace_option,
+)
 
 
 @click.command()
@@ -148,7 +156,9 @@ def by_rules(
     if len(made) > SHOWN:
         say(f"… and {len(made) - SHOWN:,} more; awm-studio list shows all.")
     print_table(["on average", ""], document["means"].items())
-    say(f"{len(made)} environments, made by rules from {len({m.domain for m in made})} domains, in {place}")
+    say(
+        f"{number_of(len(made), 'environment')}, made by rules from {len({m.domain for m in made})} domains, in {place}"
+    )
 
 
 SHOWN = 24

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from studio.commands.options import json_option, open_workspace, print_json, say, visible, workspace_option
+from studio.commands.options import (
+    json_option,
+    open_workspace,
+    print_json,
+    require_task,
+    say,
+    visible,
+    workspace_option,
+)
 
 if TYPE_CHECKING:
     from pipeline.model import Environment, Verifier
@@ -93,8 +101,7 @@ def _verifier(env: Environment, task: int, mode: str | None) -> Verifier:
     from pipeline.errors import UserError
     from pipeline.model import Mode
 
-    if task >= len(env.tasks) and env.tasks:
-        raise UserError(f"{env.name} has no task {task}; it has tasks 0 to {len(env.tasks) - 1}.")
+    require_task(env, task)
     verifier = env.verifier(task, None if mode is None else Mode(mode))
     if verifier is None:
         modes = sorted({known.mode.value for known in env.verifiers if known.task == task})

@@ -14,7 +14,9 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
+from pipeline.catalog import Catalog
 from pipeline.errors import UserError
+from pipeline.model import Author, AuthorKind, Part
 from pipeline.workspace import Workspace
 from studio.cli import awm_studio
 
@@ -187,6 +189,11 @@ class TestShow:
     def test_an_unknown_one_gets_close_names(self, studio: Studio, filled: None) -> None:
         assert "Did you mean my_shop" in str(studio("show", "myshop").exception)
 
+    def test_a_task_it_does_not_have_is_said(self, studio: Studio, filled: None) -> None:
+        result = studio("show", "my_shop", "--part", "verifiers", "--task", "77")
+        assert isinstance(result.exception, UserError)
+        assert "my_shop has no task 77; it has tasks 0 to 1" in str(result.exception)
+
 
 class TestExport:
     def test_json_has_rows_and_digests(self, studio: Studio, filled: None, tmp_path: Path) -> None:
@@ -220,6 +227,19 @@ class TestSummary:
         assert result.exit_code == 0
         for words in ("2 environments", "my_shop", "clinic", "2 not checked", "awm-studio check --all"):
             assert words in result.stdout
+
+    def test_one_is_an_environment_and_of_many_the_first_are_named(self, studio: Studio, workspace: Path) -> None:
+        person = Author(AuthorKind.person, "test")
+        Workspace.open(workspace, create=True).close()
+        with Catalog.open(workspace / "catalog.db") as catalog:
+            catalog.put("shop_00", Part.tasks, '["Buy."]', author=person)
+            assert "1 environment\n" in studio().stdout
+            for number in range(1, 24):
+                catalog.put(f"shop_{number:02}", Part.tasks, '["Buy."]', author=person)
+        result = studio()
+        assert "shop_19" in result.stdout
+        assert "shop_20" not in result.stdout
+        assert "… and 4 more: awm-studio list" in result.output
 
 
 class TestProcess:
