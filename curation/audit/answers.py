@@ -21,6 +21,9 @@ SAYING_NOTHING: Mapping[str, str | None] = {
 SHORTEST_NAME = 3
 """Characters of a database value that is looked for in an answer; shorter ones turn up in words by chance."""
 
+MANY = 11
+"""Numbers that an answer offers which hopes that one of them is right."""
+
 OTHERS = 3
 """Values that are put in the place of a right one. They count as one wrong answer: a task may have several right ones,
 but hardly these."""
@@ -63,19 +66,27 @@ def wrong_answers(answer: str, task: Mentions, final: Tables) -> Iterator[WrongA
 
 
 def _other_numbers(answer: str, task: Mentions) -> Iterator[WrongAnswer]:
-    """All numbers that the task does not give are one more: whichever of them matters is then wrong."""
-    changed: list[str] = []
+    """All numbers that the task does not give are other ones: whichever of them matters is then wrong."""
+    for how, change in _OTHER_NUMBERS.items():
+        changed: list[str] = []
 
-    def one_more(found: re.Match[str]) -> str:
-        whole, rest = int(found[1].replace(",", "")), found[2] or ""
-        if float(f"{whole}{rest}") in task.numbers:
-            return found[0]
-        changed.append(found[0])
-        return f"{whole + 1}{rest}"
+        def other(found: re.Match[str], change: Callable[[str], str] = change, changed: list[str] = changed) -> str:
+            whole, rest = found[1].replace(",", ""), found[2] or ""
+            if float(f"{whole}{rest}") in task.numbers:
+                return found[0]
+            changed.append(found[0])
+            return f"{change(whole)}{rest}"
 
-    text = _between_days(answer, lambda part: _NUMBER.sub(one_more, part))
-    if changed:
-        yield WrongAnswer(f"{', '.join(changed)} is one more", text)
+        text = _between_days(answer, lambda part, other=other: _NUMBER.sub(other, part))
+        if changed:
+            yield WrongAnswer(f"{', '.join(changed)} {how}", text)
+
+
+_OTHER_NUMBERS: Mapping[str, Callable[[str], str]] = {
+    "is one more": lambda whole: str(int(whole) + 1),
+    "has a digit more": lambda whole: f"1{whole}",
+    "is one of many": lambda whole: ", ".join(str(int(whole) + step) for step in range(MANY)),
+}
 
 
 def _between_days(answer: str, change: Callable[[str], str]) -> str:
@@ -114,6 +125,8 @@ def _other_names(answer: str, task: Mentions, final: Tables) -> Iterator[WrongAn
                 continue
             for other in others[:OTHERS]:
                 yield WrongAnswer(f"{there[0]} is {other}", answer.replace(there[0], other), unit=there[0])
+            if others:
+                yield WrongAnswer("every name there is", ", ".join(values))
             if len(there) > 1:
                 left = re.sub(rf"\s*(,|\band\b)?\s*{re.escape(there[-1])}", "", answer, count=1)
                 yield WrongAnswer(f"{there[-1]} is left out", left)

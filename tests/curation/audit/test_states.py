@@ -193,11 +193,11 @@ def test_the_same_answer_in_another_form_has_the_same_words_and_numbers(answer: 
 @pytest.mark.parametrize(
     ("answer", "wrong"),
     [
-        ("42", ["43"]),
-        ("33.50 in all", ["34.50 in all"]),
+        ("6", ["7", "16", "6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16"]),
+        ("33.50 in all", ["34.50 in all", "133.50 in all", f"{', '.join(map(str, range(33, 44)))}.50 in all"]),
         ("2026-03-31", ["2026-04-01"]),
-        ("Ada", ["Bob", "Cid"]),
-        ("Ada and Bob", ["Cid and Bob", "Ada"]),
+        ("Ada", ["Bob", "Cid", "Ada, Bob, Cid"]),
+        ("Ada and Bob", ["Cid and Bob", "Ada, Bob, Cid", "Ada"]),
         ("Yes", ["No"]),
         ("No, it is not there", ["Yes, it is not there"]),
         ("I changed nothing: only 3 are left", []),
