@@ -15,7 +15,7 @@ GLYPHS = {"added": "+", "removed": "-", "changed": "~"}
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """One cell that changed, or one row that came or went."""
+    """One cell that changed, or came or went with its row."""
 
     table: str
     what: str
@@ -52,9 +52,11 @@ def _rows(table: str, difference: Mapping[str, Any]) -> Iterator[ChangeRow]:
         for column, before in row["before"].items():
             yield ChangeRow(table, "changed", key, column, shown(before), shown(row["after"].get(column)))
     for row in difference.get("added", ()):
-        yield ChangeRow(table, "added", "new row", "", "", _brief(row))
+        for number, (column, value) in enumerate(row.items()):
+            yield ChangeRow(table, "added", "" if number else "new row", column, "", shown(value))
     for row in difference.get("removed", ()):
-        yield ChangeRow(table, "removed", "row gone", "", _brief(row), "")
+        for number, (column, value) in enumerate(row.items()):
+            yield ChangeRow(table, "removed", "" if number else "row gone", column, shown(value), "")
 
 
 def _brief(row: Mapping[str, Any]) -> str:
