@@ -53,7 +53,7 @@ def test_synth_offline_prints_sizes_and_where_they_come_from(studio: Studio):
     assert result.exit_code == 0
     assert result.stdout.count("ledger_") == 2
     assert "rows" in result.stdout
-    assert "2 environments, made by rules from 1 domains" in result.stderr
+    assert "2 environments, made by rules from 1 domain" in result.stderr
 
 
 def test_list_shows_the_origin_of_what_was_made(studio: Studio):

@@ -31,7 +31,7 @@ def test_detached_work_goes_on_alone_and_leaves_its_words_in_the_log(tmp_path: P
     (workspace / "logs").mkdir(parents=True)
     process = launch.detach(workspace, workspace / "logs", "synth", "--offline", "--count", "1")
     assert process.wait(60) == 0
-    assert "1 environments, made by rules" in (workspace / "logs" / "synth.log").read_text()
+    assert "1 environment, made by rules" in (workspace / "logs" / "synth.log").read_text()
     with Catalog.open(workspace / "catalog.db") as catalog:
         assert len(catalog.names()) == 1
         [run] = catalog.runs()
