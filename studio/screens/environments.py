@@ -225,11 +225,26 @@ class EnvironmentsScreen(Framed):
 
     def action_next_tab(self) -> None:
         """The next tab."""
-        self.detail.turn(1)
+        self._turn(1)
 
     def action_previous_tab(self) -> None:
         """The tab before."""
-        self.detail.turn(-1)
+        self._turn(-1)
+
+    def _turn(self, steps: int) -> None:
+        """Another tab; where the list has the whole screen, the details take its place so that the tab is seen."""
+        self.detail.turn(steps)
+        if self.has_class("-narrow") and not self.zoomed:
+            self._enter_detail()
+
+    def on_resize(self) -> None:
+        """The keyboard stays where it was, in sight: details that it is in take the place of a list with no room."""
+        if self.detail.has_focus_within:
+            self.call_after_refresh(self._keep_in_sight)
+
+    def _keep_in_sight(self) -> None:
+        if self.has_class("-narrow") and not self.zoomed:
+            self._enter_detail()
 
     def action_mark(self) -> None:
         """Mark or unmark the current environment and go on to the next."""

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.catalog import Catalog
 from pipeline.model import Part
+from studio.screens.edit_task import EditTaskScreen
 from studio.screens.environments import EnvironmentsScreen
 from studio.widgets.environment.findings import place
 from studio.widgets.environment.tables import Tables
@@ -279,3 +280,34 @@ async def test_nothing_is_said_about_rows_while_the_database_is_built(small_worl
         await pilot.press("down")
         await until(pilot, lambda: not len(rows.rows))
         assert rows.empty == "This table has no rows."
+
+
+def is_seen(screen: EnvironmentsScreen) -> bool:
+    return screen.focused is not None and all(node.display for node in screen.focused.ancestors_with_self)
+
+
+async def test_after_the_filter_the_list_has_the_keyboard_and_after_a_tab_what_the_tab_shows(small_world: Path) -> None:
+    async with studio_on(small_world, size=(80, 24)) as (studio, pilot):
+        screen = screen_of(studio)
+        await pilot.press("slash", *"travel", "enter")
+        assert screen.focused is screen.grid
+        await pilot.press("right_square_bracket")
+        await until(
+            pilot, lambda: screen.detail.display and screen.focused is screen.detail.pane.grid and is_seen(screen)
+        )
+        await pilot.press("down")
+        assert screen.detail.pane.grid.row.number == 1
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(studio.screen, EditTaskScreen))
+
+
+async def test_the_keyboard_is_never_in_a_pane_that_a_resize_has_hidden(small_world: Path) -> None:
+    async with studio_on(small_world) as (studio, pilot):
+        screen = screen_of(studio)
+        await pilot.press("enter", "right_square_bracket")
+        await until(pilot, lambda: screen.focused is screen.detail.pane.grid)
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: screen.has_class("-narrow") and screen.focused is screen.detail.pane.grid)
+        await until(pilot, lambda: is_seen(screen))
+        await pilot.press("down")
+        assert screen.detail.pane.grid.row.number == 1
