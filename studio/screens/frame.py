@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer
 
+from studio.widgets.keys import Keys
 from studio.widgets.masthead import Masthead
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Framed(Screen[None]):
         """Top line, body, footer."""
         yield Masthead(self.MODE)
         yield from self.body()
-        yield Footer(compact=True, show_command_palette=False)
+        yield Keys()
 
     def on_mount(self) -> None:
         """Keep the top line's note true."""

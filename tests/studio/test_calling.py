@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Select, TabbedContent
+from textual.widgets._footer import FooterKey
 
 from pipeline.catalog import Catalog
 from pipeline.model import AuthorKind, Call
@@ -264,3 +265,15 @@ async def test_after_undo_the_first_field_has_the_keyboard_and_its_values(small_
         await pilot.press("f2")
         await until(pilot, lambda: isinstance(studio.screen, ChooseScreen))
         assert studio.screen.query_one(OptionList).option_count == 3
+
+
+@pytest.mark.parametrize("width", [80, 60, 120])
+async def test_the_keys_for_help_and_for_everything_are_always_shown(small_world: Path, width: int) -> None:
+    async with calling(small_world, "create_claim", size=(120, 24)) as (_, pilot, screen):
+        await pilot.resize_terminal(width, 24)
+
+        def shown() -> list[str]:
+            return [key.action for key in screen.query(FooterKey) if key.region.right <= width]
+
+        await until(pilot, lambda: shown()[-2:] == ["help", "command_palette"])
+        await until(pilot, lambda: len(shown()) == len(screen.query(FooterKey)))
