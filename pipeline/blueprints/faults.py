@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from pipeline.blueprints.code_verifier import VERDICT, Judge, judge
-from pipeline.blueprints.database import stored
-from pipeline.blueprints.goal_source import quoted
+from pipeline.blueprints.application.database import stored
 from pipeline.blueprints.make import Blueprint, blueprint, domain_names, shipped_domain
-from pipeline.blueprints.seeding import TODAY
-from pipeline.blueprints.sql_source import literal
-from pipeline.blueprints.tasks import Task
+from pipeline.blueprints.rows.seeding import TODAY
+from pipeline.blueprints.rows.world import Row, World
+from pipeline.blueprints.tasks.planning import Task
 from pipeline.blueprints.variant import Size
-from pipeline.blueprints.world import Row, World
+from pipeline.blueprints.verifiers.code_mode import VERDICT, Judge, judge
+from pipeline.blueprints.verifiers.goal_source import quoted
+from pipeline.blueprints.verifiers.sql_source import literal
 from pipeline.errors import UserError
 from pipeline.model import Environment, Mode, Verifier
 

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from pipeline.blueprints import database
-from pipeline.blueprints.application import application
-from pipeline.blueprints.code_verifier import code_verifier
-from pipeline.blueprints.domain import Domain
-from pipeline.blueprints.interface import Endpoint, endpoints, operations
-from pipeline.blueprints.language import read_domain
-from pipeline.blueprints.seeding import Seeding
-from pipeline.blueprints.solutions import Solver
-from pipeline.blueprints.source import read
-from pipeline.blueprints.sql_verifier import sql_verifier
-from pipeline.blueprints.tasks import Planner, Task
-from pipeline.blueprints.twins import add_twins
+from pipeline.blueprints.application import database
+from pipeline.blueprints.application.interface import Endpoint, endpoints, operations
+from pipeline.blueprints.application.program import application
+from pipeline.blueprints.language.domain import Domain
+from pipeline.blueprints.language.reading import read_domain
+from pipeline.blueprints.language.source import read
+from pipeline.blueprints.rows.seeding import Seeding
+from pipeline.blueprints.rows.twins import add_twins
+from pipeline.blueprints.rows.world import World
+from pipeline.blueprints.tasks.planning import Planner, Task
+from pipeline.blueprints.tasks.solutions import Solver
 from pipeline.blueprints.variant import STYLES, Size, vary
-from pipeline.blueprints.world import World
+from pipeline.blueprints.verifiers.code_mode import code_verifier
+from pipeline.blueprints.verifiers.sql_mode import sql_verifier
 from pipeline.errors import UserError
 from pipeline.model import DEFAULT_NOW, AuthorKind, Environment, Mode, Solution, Verifier
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from pipeline.blueprints.make import Blueprint
-from pipeline.blueprints.tasks import Task
+from pipeline.blueprints.tasks.planning import Task
 from pipeline.findings import Finding
 from pipeline.model import Call, Mode, Verifier
 

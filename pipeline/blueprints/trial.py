@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.blueprints.domain import Domain
-from pipeline.blueprints.language import read_domain
+from pipeline.blueprints.language.domain import Domain
+from pipeline.blueprints.language.reading import read_domain
 from pipeline.blueprints.make import TASKS, Blueprint, blueprint, domain_names, shipped_domain, shipped_text
 from pipeline.blueprints.prove import prove
 from pipeline.errors import UserError

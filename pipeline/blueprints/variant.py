@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pipeline.blueprints.domain import (
+from pipeline.blueprints.language.domain import (
     Action,
     Create,
     Domain,

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from pipeline.blueprints.make import Blueprint, blueprint, shipped_domain
-from pipeline.blueprints.meaning import Performed
-from pipeline.blueprints.solutions import Solver
+from pipeline.blueprints.tasks.meaning import Performed
+from pipeline.blueprints.tasks.solutions import Solver
 from pipeline.model import Environment
 from pipeline.runtime.build import build
 from tests.pipeline.blueprints.local_runner import LocalRunner

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.blueprints.faults import FAULTS
-from pipeline.blueprints.language import read_domain
+from pipeline.blueprints.language.notation import FORMS
+from pipeline.blueprints.language.reading import read_domain
 from pipeline.blueprints.make import Blueprint, blueprint, shipped_text
-from pipeline.blueprints.notation import FORMS
 from pipeline.blueprints.prove import prove
 from tests.pipeline.blueprints.local_runner import LocalRunner
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.blueprints.expressions import Kind, parse
+from pipeline.blueprints.application.orm_source import OrmSource
+from pipeline.blueprints.language.expressions import Kind, parse
+from pipeline.blueprints.language.source import Place, Scalar
 from pipeline.blueprints.make import Blueprint, blueprint, shipped_domain
-from pipeline.blueprints.orm_source import OrmSource
-from pipeline.blueprints.source import Place, Scalar
-from pipeline.blueprints.sql_source import SqlSource
+from pipeline.blueprints.verifiers.sql_source import SqlSource
 
 PLACE = Place("test", 1)
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.blueprints.domain import Entity
 from pipeline.blueprints.faults import FAULTS, Injected, blueprint_of, inject
+from pipeline.blueprints.language.domain import Entity
 from pipeline.blueprints.make import Blueprint, blueprint, domain_names, environment, shipped_domain
 from pipeline.blueprints.prove import play
-from pipeline.blueprints.tasks import Task
-from pipeline.blueprints.world import Row
+from pipeline.blueprints.rows.world import Row
+from pipeline.blueprints.tasks.planning import Task
 from pipeline.errors import UserError
 from pipeline.model import Mode, Verifier
 from pipeline.runtime.host import Host

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.blueprints.language import read_domain
+from pipeline.blueprints.language.reading import read_domain
 from pipeline.blueprints.make import blueprint, domain_names, shipped_domain
 from pipeline.errors import UserError
 

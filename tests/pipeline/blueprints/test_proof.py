@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.blueprints.make import Blueprint, blueprint, domain_names, shipped_domain
 from pipeline.blueprints.prove import play, prove
-from pipeline.blueprints.solutions import Solver, tool_calls
+from pipeline.blueprints.tasks.solutions import Solver, tool_calls
 from pipeline.blueprints.trial import HostRunner
 from pipeline.model import Mode, Verifier
 from pipeline.runtime.host import Host

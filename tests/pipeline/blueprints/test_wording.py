@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.blueprints.wording import articles
+from pipeline.blueprints.tasks.wording import articles
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeline.blueprints.domain import Action, Find, Given, Rule, Step, TaskForm
-from pipeline.blueprints.expressions import Expression, Variable, expression_of
-from pipeline.blueprints.seeding import Seeding
-from pipeline.blueprints.wording import filled
-from pipeline.blueprints.world import Changes, Row, World
+from pipeline.blueprints.language.domain import Action, Find, Given, Rule, Step, TaskForm
+from pipeline.blueprints.language.expressions import Expression, Variable, expression_of
+from pipeline.blueprints.rows.seeding import Seeding
+from pipeline.blueprints.rows.world import Changes, Row, World
+from pipeline.blueprints.tasks.wording import filled
 
 FEW, MANY = 2, 4
 """How many rows a goal that goes over a set is about: more would make solutions longer than eight calls."""

@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from functools import cache
 from typing import Any
 
-from pipeline.blueprints.expressions import (
+from pipeline.blueprints.language.expressions import (
     Arithmetic,
     Attribute,
     Comparison,
@@ -24,7 +24,7 @@ from pipeline.blueprints.expressions import (
     Node,
     Variable,
 )
-from pipeline.blueprints.source import Place
+from pipeline.blueprints.language.source import Place
 
 
 def evaluate(expression: Expression, world: Any, variables: Mapping[str, Any]) -> Any:

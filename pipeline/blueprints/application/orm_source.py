@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from pipeline.blueprints.domain import Domain, Message, Noun
-from pipeline.blueprints.expressions import (
+from pipeline.blueprints.language.domain import Domain, Message, Noun
+from pipeline.blueprints.language.expressions import (
     Arithmetic,
     Attribute,
     Comparison,
@@ -22,7 +22,7 @@ from pipeline.blueprints.expressions import (
     conjuncts,
     mentions,
 )
-from pipeline.blueprints.wording import articles, noun
+from pipeline.blueprints.tasks.wording import articles, noun
 
 
 @dataclass(frozen=True)

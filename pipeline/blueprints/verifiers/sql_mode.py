@@ -18,16 +18,16 @@ from collections.abc import Mapping
 from pprint import pformat
 from typing import Any
 
-from pipeline.blueprints.answers_source import functions_for
-from pipeline.blueprints.code_verifier import docstring, indented
-from pipeline.blueprints.domain import Entity
-from pipeline.blueprints.expressions import Attribute, Each, Expression
-from pipeline.blueprints.goal_source import Doing, quoted
-from pipeline.blueprints.meaning import Outcome
-from pipeline.blueprints.sql_source import literal
-from pipeline.blueprints.tasks import Task
-from pipeline.blueprints.wording import shown, spoken
-from pipeline.blueprints.world import Changes, Row, World
+from pipeline.blueprints.language.domain import Entity
+from pipeline.blueprints.language.expressions import Attribute, Each, Expression
+from pipeline.blueprints.rows.world import Changes, Row, World
+from pipeline.blueprints.tasks.meaning import Outcome
+from pipeline.blueprints.tasks.planning import Task
+from pipeline.blueprints.tasks.wording import shown, spoken
+from pipeline.blueprints.verifiers.answers_source import functions_for
+from pipeline.blueprints.verifiers.code_mode import docstring, indented
+from pipeline.blueprints.verifiers.goal_source import Doing, quoted
+from pipeline.blueprints.verifiers.sql_source import literal
 
 SOURCE = '''\
 """Evidence on the task: {text}

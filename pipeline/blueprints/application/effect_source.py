@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from pipeline.blueprints.domain import (
+from pipeline.blueprints.application.orm_source import OrmSource
+from pipeline.blueprints.language.domain import (
     Action,
     Assign,
     Create,
@@ -18,9 +19,8 @@ from pipeline.blueprints.domain import (
     Rule,
     When,
 )
-from pipeline.blueprints.expressions import Each, Expression, Kind, Variable, substitute
-from pipeline.blueprints.goal_source import quoted
-from pipeline.blueprints.orm_source import OrmSource
+from pipeline.blueprints.language.expressions import Each, Expression, Kind, Variable, substitute
+from pipeline.blueprints.verifiers.goal_source import quoted
 
 INDENT = "        "
 

@@ -10,11 +10,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.blueprints.domain import Assign, Create, Delete, Domain, Effect, Field, Find, ForEach, Given, Step, When
-from pipeline.blueprints.expressions import Attribute, Each, Expression, Node, Variable, inline_own
-from pipeline.blueprints.meaning import Meaning
-from pipeline.blueprints.sql_source import SqlSource, literal
-from pipeline.blueprints.world import Row, World
+from pipeline.blueprints.language.domain import (
+    Assign,
+    Create,
+    Delete,
+    Domain,
+    Effect,
+    Field,
+    Find,
+    ForEach,
+    Given,
+    Step,
+    When,
+)
+from pipeline.blueprints.language.expressions import Attribute, Each, Expression, Node, Variable, inline_own
+from pipeline.blueprints.rows.world import Row, World
+from pipeline.blueprints.tasks.meaning import Meaning
+from pipeline.blueprints.verifiers.sql_source import SqlSource, literal
 
 NOTHING = "nothing"
 """The parameter that stands for what was not given."""

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.blueprints.domain import Domain, Message, Noun
-from pipeline.blueprints.expressions import Expression, Kind
-from pipeline.blueprints.world import Row, World
+from pipeline.blueprints.language.domain import Domain, Message, Noun
+from pipeline.blueprints.language.expressions import Expression, Kind
+from pipeline.blueprints.rows.world import Row, World
 
 _A_BEFORE_VOWEL = re.compile(r"\b([Aa]) (?=[aeioAEIO](?!ne\b)|u(?!ni|se|su))")
 _AN_BEFORE_CONSONANT = re.compile(r"\b([Aa])n (?=(?!hour|heir|honest)[bcdfghjklmnpqrstvwxyz])")

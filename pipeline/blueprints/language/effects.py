@@ -15,10 +15,21 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.blueprints.domain import Assign, Create, Delete, Domain, Effect, Entity, ForEach, Rule, When, plural
-from pipeline.blueprints.expressions import Attribute, Expression, Kind, Scope, Variable, parse, typed
-from pipeline.blueprints.sentences import read_rule
-from pipeline.blueprints.source import Scalar
+from pipeline.blueprints.language.domain import (
+    Assign,
+    Create,
+    Delete,
+    Domain,
+    Effect,
+    Entity,
+    ForEach,
+    Rule,
+    When,
+    plural,
+)
+from pipeline.blueprints.language.expressions import Attribute, Expression, Kind, Scope, Variable, parse, typed
+from pipeline.blueprints.language.sentences import read_rule
+from pipeline.blueprints.language.source import Scalar
 
 _FOR = re.compile(r"for (\w+) in (\w+)")
 _MOVE = re.compile(r"([\w.]+)\.(\w+) -> (.+)", re.DOTALL)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipeline.blueprints.domain import Domain, Entity, Field
-from pipeline.blueprints.sql_source import literal
-from pipeline.blueprints.world import Row, World
+from pipeline.blueprints.language.domain import Domain, Entity, Field
+from pipeline.blueprints.rows.world import Row, World
+from pipeline.blueprints.verifiers.sql_source import literal
 from pipeline.model import TableRows, TableSchema
 
 COLUMN_TYPES = {

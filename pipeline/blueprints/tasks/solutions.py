@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pipeline.blueprints.database import stored
-from pipeline.blueprints.expressions import (
+from pipeline.blueprints.application.database import stored
+from pipeline.blueprints.application.interface import Endpoint
+from pipeline.blueprints.language.expressions import (
     Attribute,
     Comparison,
     Each,
@@ -19,9 +20,8 @@ from pipeline.blueprints.expressions import (
     expression_of,
     walk,
 )
-from pipeline.blueprints.interface import Endpoint
-from pipeline.blueprints.meaning import Meaning, Outcome, Performed
-from pipeline.blueprints.world import World
+from pipeline.blueprints.rows.world import World
+from pipeline.blueprints.tasks.meaning import Meaning, Outcome, Performed
 from pipeline.model import Call
 
 LONGEST = 8

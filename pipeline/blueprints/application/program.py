@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipeline.blueprints.domain import Domain, Entity, Field
-from pipeline.blueprints.goal_source import quoted
-from pipeline.blueprints.handlers import detail_labels, handler, python_type
-from pipeline.blueprints.interface import Endpoint, described, result_entity
-from pipeline.blueprints.wording import spoken
+from pipeline.blueprints.application.handlers import detail_labels, handler, python_type
+from pipeline.blueprints.application.interface import Endpoint, described, result_entity
+from pipeline.blueprints.language.domain import Domain, Entity, Field
+from pipeline.blueprints.tasks.wording import spoken
+from pipeline.blueprints.verifiers.goal_source import quoted
 
 HEAD = '''\
 """{title}.

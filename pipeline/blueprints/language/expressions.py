@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal as OneOf
 
-from pipeline.blueprints.source import Place, Scalar
+from pipeline.blueprints.language.source import Place, Scalar
 
 Base = OneOf["int", "money", "real", "bool", "text", "choice", "date", "time", "stamp", "row", "rows", "list", "none"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pipeline.blueprints.domain import Domain
-from pipeline.blueprints.expressions import (
+from pipeline.blueprints.language.domain import Domain
+from pipeline.blueprints.language.expressions import (
     Arithmetic,
     Attribute,
     Comparison,

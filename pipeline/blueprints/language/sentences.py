@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pipeline.blueprints.domain import TAKEN_NAMES, Message, Noun, Rule, plural
-from pipeline.blueprints.expressions import Attribute, Expression, Node, Scope, Variable, mentions, parse
-from pipeline.blueprints.source import Place, Scalar
+from pipeline.blueprints.language.domain import TAKEN_NAMES, Message, Noun, Rule, plural
+from pipeline.blueprints.language.expressions import Attribute, Expression, Node, Scope, Variable, mentions, parse
+from pipeline.blueprints.language.source import Place, Scalar
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _HOLE = re.compile(r"\{([^}]*)\}|\[(\w+)\]")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pipeline.blueprints.domain import Find, TaskForm
-from pipeline.blueprints.expressions import Attribute, Node, Variable, conjuncts, expression_of, walk
-from pipeline.blueprints.meaning import Impossible, Meaning, bind
-from pipeline.blueprints.seeding import OutOfNames, Seeding
-from pipeline.blueprints.world import Row
+from pipeline.blueprints.language.domain import Find, TaskForm
+from pipeline.blueprints.language.expressions import Attribute, Node, Variable, conjuncts, expression_of, walk
+from pipeline.blueprints.rows.seeding import OutOfNames, Seeding
+from pipeline.blueprints.rows.world import Row
+from pipeline.blueprints.tasks.meaning import Impossible, Meaning, bind
 
 TWINS = 2
 """How many twins the row that a task finds gets at most."""

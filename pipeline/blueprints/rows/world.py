@@ -9,9 +9,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.blueprints.domain import Action, Assign, Create, Delete, Domain, Effect, Field, ForEach, Rule, When
-from pipeline.blueprints.expressions import Attribute, Expression
-from pipeline.blueprints.python_source import evaluate
+from pipeline.blueprints.language.domain import (
+    Action,
+    Assign,
+    Create,
+    Delete,
+    Domain,
+    Effect,
+    Field,
+    ForEach,
+    Rule,
+    When,
+)
+from pipeline.blueprints.language.expressions import Attribute, Expression
+from pipeline.blueprints.rows.python_source import evaluate
 
 
 class Row:

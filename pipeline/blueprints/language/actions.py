@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pipeline.blueprints.domain import Action, Domain, Entity, Parameter
-from pipeline.blueprints.effects import read_effects
-from pipeline.blueprints.expressions import Expression, Scope, parse
-from pipeline.blueprints.notation import Notation, read_notation
-from pipeline.blueprints.sentences import names, read_message, read_rule, require_name
-from pipeline.blueprints.source import Scalar, Section, read_range
+from pipeline.blueprints.language.domain import Action, Domain, Entity, Parameter
+from pipeline.blueprints.language.effects import read_effects
+from pipeline.blueprints.language.expressions import Expression, Scope, parse
+from pipeline.blueprints.language.notation import Notation, read_notation
+from pipeline.blueprints.language.sentences import names, read_message, read_rule, require_name
+from pipeline.blueprints.language.source import Scalar, Section, read_range
 
 Words = Mapping[str, tuple[str, ...]]
 

@@ -9,9 +9,9 @@ from datetime import date, timedelta
 from itertools import product
 from typing import Any
 
-from pipeline.blueprints.domain import Action, Domain, Entity, Field, Given, Parameter
-from pipeline.blueprints.notation import Notation
-from pipeline.blueprints.world import Row, World
+from pipeline.blueprints.language.domain import Action, Domain, Entity, Field, Given, Parameter
+from pipeline.blueprints.language.notation import Notation
+from pipeline.blueprints.rows.world import Row, World
 from pipeline.errors import UserError
 from pipeline.model import DEFAULT_NOW
 

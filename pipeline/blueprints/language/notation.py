@@ -26,8 +26,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import cast
 
-from pipeline.blueprints.expressions import Base, Expression, Kind, Scope, parse
-from pipeline.blueprints.source import Place, Scalar
+from pipeline.blueprints.language.expressions import Base, Expression, Kind, Scope, parse
+from pipeline.blueprints.language.source import Place, Scalar
 
 UNIQUE_TEXTS = frozenset({"code", "name", "person", "town", "street", "email", "phone"})
 """Forms whose values identify a row within its entity."""

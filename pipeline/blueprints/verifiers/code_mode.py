@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pipeline.blueprints.answers_source import functions_for
-from pipeline.blueprints.domain import Domain
-from pipeline.blueprints.goal_source import Doing, about, answer, quoted
-from pipeline.blueprints.tasks import Task
-from pipeline.blueprints.world import World
+from pipeline.blueprints.language.domain import Domain
+from pipeline.blueprints.rows.world import World
+from pipeline.blueprints.tasks.planning import Task
+from pipeline.blueprints.verifiers.answers_source import functions_for
+from pipeline.blueprints.verifiers.goal_source import Doing, about, answer, quoted
 
 SOURCE = '''\
 """Task: {text}

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pipeline.blueprints.domain import Message, TaskForm
-from pipeline.blueprints.expressions import Attribute, Node
-from pipeline.blueprints.meaning import Impossible, Meaning, Outcome, attempt, bind, refusal, single, try_out
-from pipeline.blueprints.seeding import Seeding
-from pipeline.blueprints.solutions import Solver, tool_calls
-from pipeline.blueprints.wording import filled, shown
+from pipeline.blueprints.language.domain import Message, TaskForm
+from pipeline.blueprints.language.expressions import Attribute, Node
+from pipeline.blueprints.rows.seeding import Seeding
+from pipeline.blueprints.tasks.meaning import Impossible, Meaning, Outcome, attempt, bind, refusal, single, try_out
+from pipeline.blueprints.tasks.solutions import Solver, tool_calls
+from pipeline.blueprints.tasks.wording import filled, shown
 from pipeline.model import Call
 
 TaskKind = Literal["direct", "choose", "ask", "several", "refuse"]

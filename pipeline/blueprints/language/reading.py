@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pipeline.blueprints.actions import Words, read_action
-from pipeline.blueprints.domain import Action, Domain, Entity, Field, TaskForm, kinds
-from pipeline.blueprints.expressions import Kind, Scope, parse
-from pipeline.blueprints.notation import read_notation
-from pipeline.blueprints.sentences import names, read_rule, require_name
-from pipeline.blueprints.source import Scalar, Section, read, read_range
-from pipeline.blueprints.task_forms import read_task
+from pipeline.blueprints.language.actions import Words, read_action
+from pipeline.blueprints.language.domain import Action, Domain, Entity, Field, TaskForm, kinds
+from pipeline.blueprints.language.expressions import Kind, Scope, parse
+from pipeline.blueprints.language.notation import read_notation
+from pipeline.blueprints.language.sentences import names, read_rule, require_name
+from pipeline.blueprints.language.source import Scalar, Section, read, read_range
+from pipeline.blueprints.language.task_forms import read_task
 
 KEYS = ("domain", "title", "about", "user", "subject", "words", "entities", "actions", "tasks")
 ENTITY_KEYS = ("rows", "per", "rules", "such_that")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
-from pipeline.blueprints.domain import Action, Delete, Domain, Entity, Field
-from pipeline.blueprints.expressions import Kind
-from pipeline.blueprints.notation import Notation
-from pipeline.blueprints.seeding import TODAY
+from pipeline.blueprints.language.domain import Action, Delete, Domain, Entity, Field
+from pipeline.blueprints.language.expressions import Kind
+from pipeline.blueprints.language.notation import Notation
+from pipeline.blueprints.rows.seeding import TODAY
+from pipeline.blueprints.tasks.wording import said, spoken
 from pipeline.blueprints.variant import Size, Style
-from pipeline.blueprints.wording import said, spoken
 from pipeline.model import Operation
 
 TOOLS: Mapping[Size, tuple[int, int]] = {"small": (12, 20), "paper": (32, 36)}

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal, cast
 
-from pipeline.blueprints.actions import Words, read_parameter
-from pipeline.blueprints.domain import TAKEN_VARIABLES, Action, Domain, Find, Given, Step, TaskForm
-from pipeline.blueprints.expressions import Expression, Kind, Scope, parse, typed
-from pipeline.blueprints.expressions import Negation as Not
-from pipeline.blueprints.sentences import names, read_message, require_name
-from pipeline.blueprints.source import Scalar, Section
+from pipeline.blueprints.language.actions import Words, read_parameter
+from pipeline.blueprints.language.domain import TAKEN_VARIABLES, Action, Domain, Find, Given, Step, TaskForm
+from pipeline.blueprints.language.expressions import Expression, Kind, Scope, parse, typed
+from pipeline.blueprints.language.expressions import Negation as Not
+from pipeline.blueprints.language.sentences import names, read_message, require_name
+from pipeline.blueprints.language.source import Scalar, Section
 
 _FIND = re.compile(r"(first|last|only|any|all) (\w+)")
 _EACH = re.compile(r"for (\w+) in (\w+) do (.+)", re.DOTALL)

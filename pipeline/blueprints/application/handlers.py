@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pipeline.blueprints.domain import Action, Delete, Domain, Entity, Field, Rule
-from pipeline.blueprints.effect_source import EffectSource, expressions_in
-from pipeline.blueprints.expressions import Comparison, Each, Kind, Membership, Negation, Node
-from pipeline.blueprints.goal_source import quoted
-from pipeline.blueprints.interface import LARGEST_ID, Argument, Endpoint, result_entity
-from pipeline.blueprints.orm_source import OrmSource
+from pipeline.blueprints.application.effect_source import EffectSource, expressions_in
+from pipeline.blueprints.application.interface import LARGEST_ID, Argument, Endpoint, result_entity
+from pipeline.blueprints.application.orm_source import OrmSource
+from pipeline.blueprints.language.domain import Action, Delete, Domain, Entity, Field, Rule
+from pipeline.blueprints.language.expressions import Comparison, Each, Kind, Membership, Negation, Node
+from pipeline.blueprints.verifiers.goal_source import quoted
 
 PYTHON_TYPES = {
     "row": "int",

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from pipeline.blueprints.expressions import Attribute, Expression, Kind, Scope
-from pipeline.blueprints.notation import Notation
-from pipeline.blueprints.source import Place
+from pipeline.blueprints.language.expressions import Attribute, Expression, Kind, Scope
+from pipeline.blueprints.language.notation import Notation
+from pipeline.blueprints.language.source import Place
 
 NONE: frozenset[str] = frozenset()
 

@@ -1,0 +1,1 @@
+"""Verifiers in both modes, written from what a task means."""
