@@ -60,7 +60,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "value_off": Kind(
         "a value off", False, "accepts_wrong_value", "error",
-        "accepts a wrong value where the task gives one", _EXACT,
+        "accepts a wrong value in a row that the task is about", _EXACT,
     ),
     "other_row": Kind(
         "another row", False, "accepts_other_row", "error",

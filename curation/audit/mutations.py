@@ -60,7 +60,7 @@ def near_misses(final: Tables, changes: Sequence[Change]) -> list[NearMiss]:
 
 
 def values_off(final: Tables, change: Change, changes: Sequence[Change]) -> Iterator[NearMiss]:
-    """A value that the task asks for is one step off."""
+    """A value of a row that the task is about is one step off."""
     if change.kind == "removed":
         return
     for column in change.cells:
