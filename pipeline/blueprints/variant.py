@@ -23,7 +23,7 @@ from pipeline.blueprints.language.domain import (
 Size = Literal["small", "paper"]
 
 TABLES: Mapping[Size, tuple[int, int]] = {"small": (6, 10), "paper": (16, 19)}
-"""How many tables an environment has. The AWM release has 18.5 on average (arXiv 2602.10090)."""
+"""How many tables an environment has. AWM's have about 18 on average (arXiv 2602.10090)."""
 
 LIKELY = 0.6
 """How likely a small environment has an optional entity, field or action of its own domain."""

@@ -17,7 +17,7 @@ from pipeline.blueprints.variant import Size, Style
 from pipeline.model import Operation
 
 TOOLS: Mapping[Size, tuple[int, int]] = {"small": (12, 20), "paper": (32, 36)}
-"""How many tools an environment has. The AWM release has 35 on average (arXiv 2602.10090)."""
+"""How many tools an environment has. AWM's have about 35 on average (arXiv 2602.10090)."""
 
 Role = Literal["value", "row", "equals", "from", "to", "search", "limit", "offset"]
 
@@ -145,7 +145,6 @@ def _action(domain: Domain, action: Action, style: Style, paths: set[tuple[str, 
         return Endpoint(action.word, "GET", path, group, says, f"{says}.", form, None, action.name, arguments)
     method, tail = "POST", action.word.replace("_", "-")
     if owner is None:
-        assert action.created or domain
         path = f"{style.root}/{domain.entities[action.created.entity].table if action.created else tail}"
     else:
         assert owner.entity

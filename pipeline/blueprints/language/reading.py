@@ -78,6 +78,8 @@ def _require_people(root: Section, entities: Mapping[str, Entity], user: str, su
             root.text(key).place.fail(f"there is no entity {name}")
         if entity.optional or not entity.label:
             root.text(key).place.fail(f"{name} cannot be optional, and needs a code or a name")
+        if entity.rows[0] == 0:
+            root.text(key).place.fail(f"{name} needs rows from the beginning")
     if entities[user].per:
         root.text("user").place.fail(f"{user} cannot be `per` another entity: its first row is the user")
 

@@ -56,15 +56,11 @@ class Seeding:
     def _happened(self, action: Action) -> None:
         """Do an action as somebody did it in the last weeks, if random arguments it accepts are found."""
         for _ in range(ROW_TRIES):
-            arguments: dict[str, Any] = {}
+            arguments = self.arguments(action)
             for p in action.takes:
-                if p.entity and not self.world[p.entity]:
-                    return
-                value = self.rng.choice(self.world[p.entity]) if p.entity else self.given(p, arguments)
                 if p.notation.form == "date":
-                    value = (TODAY - timedelta(days=self.rng.randint(*HAPPENED))).isoformat()
-                arguments[p.name] = value
-            if next(self.world.refusals(action, arguments), None):
+                    arguments[p.name] = (TODAY - timedelta(days=self.rng.randint(*HAPPENED))).isoformat()
+            if not given_all(action, arguments) or next(self.world.refusals(action, arguments), None):
                 continue
             if self.world.perform(action, arguments)[1] is None:
                 self._stamp()
@@ -204,9 +200,20 @@ class Seeding:
                 f"there are more rows of {entity.name} than {one.notation.pattern or one.notation.form} gives names"
             ) from None
 
-    def new_label(self, notation: Notation, taken: set[str]) -> str:
-        """A value of a unique form that is none of those taken."""
-        return next(label for label in self._labels(notation, taken) if label not in taken)
+    def new_label(self, notation: Notation, taken: set[str]) -> str | None:
+        """A value of a unique form that is none of those taken, or None where there is no other."""
+        return next((label for label in self._labels(notation, taken) if label not in taken), None)
+
+    def arguments(self, action: Action) -> dict[str, Any]:
+        """Random arguments for an action; None for what there is no row or value for."""
+        arguments: dict[str, Any] = {}
+        for p in action.takes:
+            rows = self.world[p.entity] if p.entity else None
+            if rows is None:
+                arguments[p.name] = self.given(p, arguments)
+            else:
+                arguments[p.name] = self.rng.choice(rows) if rows else None
+        return arguments
 
     def given(self, item: Given | Parameter, variables: Mapping[str, Any]) -> Any:
         """A value for something a task names; a new name is one that nobody has."""
@@ -255,3 +262,8 @@ class Seeding:
         values = list(values)
         self.rng.shuffle(values)
         return values
+
+
+def given_all(action: Action, arguments: Mapping[str, Any]) -> bool:
+    """Whether an action has all that it cannot do without."""
+    return all(p.optional or arguments[p.name] is not None for p in action.takes)

@@ -13,7 +13,7 @@ from typing import Any
 
 from pipeline.blueprints.language.domain import Action, Find, Given, Rule, Step, TaskForm
 from pipeline.blueprints.language.expressions import Expression, Variable, expression_of
-from pipeline.blueprints.rows.seeding import Seeding
+from pipeline.blueprints.rows.seeding import Seeding, given_all
 from pipeline.blueprints.rows.world import Changes, Row, World
 from pipeline.blueprints.tasks.wording import filled
 
@@ -198,18 +198,16 @@ class Trials:
     refused: Mapping[Rule, tuple[tuple[Mapping[str, Any], str], ...]]
 
 
-def try_out(action: Action, seeding: Seeding, rng: random.Random) -> Trials:
+def try_out(action: Action, seeding: Seeding) -> Trials:
     """Try an action with random arguments; what several rules refuse is left out, as the reason would be unclear."""
     world = seeding.world
     accepted: list[Mapping[str, Any]] = []
     refused: dict[Rule, list[tuple[Mapping[str, Any], str]]] = {}
-    if any(p.entity and not world[p.entity] for p in action.takes):
-        return Trials((), {})
+    optional = {p.name: None for p in action.takes if p.optional}
     for _ in range(DRAWS):
-        arguments: dict[str, Any] = {}
-        for p in action.takes:
-            drawn = rng.choice(world[p.entity]) if p.entity else seeding.given(p, arguments)
-            arguments[p.name] = None if p.optional else drawn
+        arguments = seeding.arguments(action) | optional
+        if not given_all(action, arguments):
+            continue
         rules = list(world.refusals(action, arguments))
         if len(rules) == 1:
             refused.setdefault(rules[0], []).append((arguments, filled(world, rules[0].message, arguments)))

@@ -121,7 +121,7 @@ class Planner:
             if not action.asks or not action.does:
                 continue
             form = single(action)
-            trials = try_out(action, self.seeding, self.rng)
+            trials = try_out(action, self.seeding)
             if trials.accepted:
                 bound = self.rng.choice(trials.accepted)
                 outcome = attempt(form.steps, (), bound, self.world)
