@@ -11,6 +11,7 @@ from pipeline.errors import UserError
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "concepts": ("numpy", "scipy", "sklearn", "sentence_transformers", "umap", "plotly"),
     "hf": ("pyarrow", "datasets", "huggingface_hub"),
+    "train": ("torch", "transformers", "trl", "accelerate", "peft", "datasets"),
 }
 """The modules that each extra of this package brings."""
 

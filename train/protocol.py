@@ -247,7 +247,7 @@ def tool_listing(tools: Iterable[Tool], *, short: bool = False) -> str:
     """What `list_tools` shows: upstream's text, or one line a tool for models with little context."""
     tools = [tool for tool in tools if tool.name != LIST]
     if short:
-        return "\n".join(f"{PREFIX}{tool.name}({', '.join(_signature(tool.input_schema))})" for tool in tools)
+        return "\n".join(f"{PREFIX}{tool.name}({_signature(tool.input_schema)})" for tool in tools)
     lines = [f"Available MCP Tools ({len(tools)} tools):", "=" * 80, ""]
     for number, tool in enumerate(tools, 1):
         first, *more = tool.description.split("\n")
@@ -277,10 +277,10 @@ def _parameters(schema: Mapping[str, Any], *, indent: int) -> Iterator[str]:
             yield from _parameters(about, indent=indent + 4)
 
 
-def _signature(schema: Mapping[str, Any]) -> Iterator[str]:
-    required = schema.get("required", ())
-    for name in schema.get("properties", {}):
-        yield name if name in required else f"{name}?"
+def _signature(schema: Mapping[str, Any]) -> str:
+    """The parameters that a call must have; dots stand for those it may have."""
+    properties, required = schema.get("properties", {}), schema.get("required", ())
+    return ", ".join([*(name for name in properties if name in required), *["…"] * (len(properties) > len(required))])
 
 
 def native_tools(tools: Iterable[Tool]) -> tuple[dict[str, Any], ...]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pipeline.errors import UserError
 from pipeline.llm.faults import CLOSING, FaultKind, ModelFault
 from pipeline.llm.profiles import Profile
-from pipeline.runtime.diff import diff
-from pipeline.runtime.hosted import Instance
 from pipeline.runtime.loading import LoadFailed
+from train.closing import played, unplayed
 from train.episode import Episode
 from train.policies import ModelPolicy, Policy, at_random, noop, reference
 from train.programs import Programs, Stage
@@ -159,66 +157,26 @@ class Batch:
         self.tell(trajectory)
 
     async def _roll(self, task: Task, attempt: int, key: str) -> Trajectory:
-        started, began = datetime.now(UTC), time.perf_counter()
-        blank = Trajectory(
-            environment=task.environment,
-            task=task.number,
-            attempt=attempt,
-            text="",
-            policy=self.plan.name,
-            rules=self.plan.rules,
-            contents=self.worlds.contents(task.environment),
-            now="",
-            head=(),
-            turns=(),
-            end=End.environment_error,
-            started=started.isoformat(timespec="milliseconds"),
-        )
+        began = time.perf_counter()
+        rules = self.plan.rules
+        blank = unplayed(self.worlds, task, attempt, policy=self.plan.name, rules=rules)
+        environment = self.worlds.environment(task.environment)
         try:
             async with self.programs.use(task.environment) as stage:
-                trajectory, initial, final = await self._act(blank, stage, key)
-                trajectory = replace(trajectory, seconds=round(time.perf_counter() - began, 3))
-                reward = await self.scorer.score(trajectory, stage.environment, initial, final)
-                return replace(trajectory, reward=reward)
+                initial = stage.program.template
+                with stage.program.instance() as instance:
+                    limit = self.call_timeout_s
+                    episode = Episode(blank.text, instance, stage.shown, rules, call_timeout_s=limit)
+                    self.progress.live[key] = (episode, self.progress.live[key][1])
+                    await drive(episode, self._policy(stage, blank, key))
+                    trajectory, final = await played(blank, episode, instance, initial)
         except LoadFailed as failed:
-            lost = replace(blank, detail=failed.finding.message, seconds=round(time.perf_counter() - began, 3))
-            return replace(
-                lost, reward=await self.scorer.score(lost, self.worlds.environment(task.environment), b"", b"")
-            )
-
-    async def _act(self, blank: Trajectory, stage: Stage, key: str) -> tuple[Trajectory, bytes, bytes]:
-        """The rollout itself; returns its record with both databases."""
-        environment, program = stage.environment, stage.program
-        initial = final = program.template
-        with program.instance() as instance:
-            episode = Episode(
-                environment.tasks[blank.task],
-                instance,
-                stage.shown,
-                self.plan.rules,
-                call_timeout_s=self.call_timeout_s,
-            )
-            self.progress.live[key] = (episode, self.progress.live[key][1])
-            await drive(episode, self._policy(stage, blank, key))
-            try:
-                final, changes = await asyncio.to_thread(_state, instance, initial)
-            except UserError as error:  # the environment's last state is lost with its worker
-                episode.end, episode.detail, changes = End.environment_error, str(error), {}
-        assert episode.end is not None
-        trajectory = replace(
-            blank,
-            text=episode.text,
-            now=environment.now.isoformat(),
-            head=episode.head,
-            turns=tuple(episode.turns),
-            end=episode.end,
-            detail=episode.detail,
-            answer=episode.answer,
-            initial=self.records.keep(initial),
-            final=self.records.keep(final),
-            diff=changes,
-        )
-        return trajectory, initial, final
+            trajectory, initial, final = replace(blank, detail=failed.finding.message), b"", b""
+        else:
+            for snapshot in (initial, final):
+                self.records.keep(snapshot)
+        trajectory = replace(trajectory, seconds=round(time.perf_counter() - began, 3))
+        return replace(trajectory, reward=await self.scorer.score(trajectory, environment, initial, final))
 
     def _policy(self, stage: Stage, blank: Trajectory, key: str) -> Policy:
         match self.plan.actor:
@@ -260,12 +218,6 @@ async def drive(episode: Episode, policy: Policy) -> None:
             episode.stop(end, f"{fault.kind}: {fault.message}")
         else:
             await episode.take(said, model_s=time.monotonic() - asked)
-
-
-def _state(instance: Instance, initial: bytes) -> tuple[bytes, Mapping[str, object]]:
-    """An instance's database, and what differs in it. Raises UserError where it cannot be read."""
-    final = instance.snapshot()
-    return final, diff(initial, final)
 
 
 def audit_of(plan: Plan) -> dict[tuple[str, int, str], str]:

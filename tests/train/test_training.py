@@ -1,0 +1,293 @@
+"""A training from beginning to end with a tiny model: warm start, GRPO, stop, resume, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("trl", reason="training needs the extra: pip install 'awm-studio[train]'")
+
+import torch
+
+from curation.subset import TEST, TRAIN, Pick, Recipe, Subset, current_contents
+from pipeline.catalog import Catalog
+from pipeline.engine.lock import work_on
+from pipeline.errors import UserError
+from pipeline.workspace import Workspace
+from tests.train.pantry import broken, fill, pantry
+from train import training_run, work
+from train.config import TrainConfig, load, preset_names, preset_text
+from train.records import read_records
+from train.run_log import STOP, read_metrics, read_status
+from train.trajectory import End
+
+pytestmark = [
+    pytest.mark.usefixtures("one_host"),
+    pytest.mark.filterwarnings("ignore:You are using 'rollout_func'", "ignore:.*gradient_checkpointing.*"),
+]
+
+SMALL = (
+    "most_tokens=24",
+    "model.tiny.hidden=32",
+    "model.tiny.layers=1",
+    "model.tiny.vocabulary=400",
+    "warmup.steps=2",
+    "grpo.steps=3",
+    "grpo.options.per_device_train_batch_size=4",
+    "grpo.options.num_generations=2",
+    "grpo.options.save_steps=1",
+    "evaluation.tries=2",
+)
+
+
+def make_subset(catalog: Catalog, name: str, train: list[tuple[str, int]], test: list[tuple[str, int]]) -> None:
+    pairs = [(TRAIN, *pair) for pair in train] + [(TEST, *pair) for pair in test]
+    picks = tuple(Pick(environment, task, 0, split, "") for split, environment, task in pairs)
+    contents = current_contents(catalog, {pick.environment for pick in picks})
+    catalog.set_subset(name, Subset(Recipe(name), picks, contents, {}).to_json(), {})
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    torch.set_num_threads(1)
+    folder = fill(tmp_path / "workspace", pantry(), pantry("larder"), broken("ruin"))
+    with Workspace.open(folder) as opened:
+        make_subset(opened.catalog, "both", [("pantry", 0), ("pantry", 1), ("ruin", 0)], [("larder", 0)])
+        make_subset(opened.catalog, "empty", [], [])
+        yield opened
+
+
+def create(workspace: Workspace, *overrides: str, subset: str = "both") -> Any:
+    return training_run.create(workspace, load("cpu-tiny", (*SMALL, *overrides)), subset)
+
+
+def worked(workspace: Workspace, run: Any) -> tuple[int, Path]:
+    code = work.main([str(workspace.path), str(run.id)])
+    return code, workspace.runs / str(run.id)
+
+
+def parameters(folder: Path) -> list[torch.Tensor]:
+    from train.policy_model import load_model
+
+    return list(load_model(folder, load("cpu-tiny").model).parameters())
+
+
+def test_a_training_runs_from_the_warm_start_to_a_model(workspace: Workspace) -> None:
+    run = create(workspace)
+    code, folder = worked(workspace, run)
+    assert code == 0
+    figures = training_run.figures(workspace, run)
+    assert (figures["state"], figures["steps"], figures["tried"]) == ("done", 3, 2)
+    assert figures["before"] is not None
+    assert figures["interval"][0] <= figures["after"] <= figures["interval"][1]
+    steps = read_metrics(folder, "step")
+    assert [event["step"] for event in steps] == [1, 2, 3]
+    assert {"reward", "reward_std", "entropy", "outcome/complete", "end/format_error", "end/environment_error",
+            "rollout/turns", "rollout/response_tokens", "rollout/seconds", "clip_ratio/region_mean"} <= steps[0].keys()  # fmt: skip
+    records = list(read_records(folder))
+    assert len(records) == 3 * 4
+    assert {record.step for record in records} == {1, 2, 3}
+    assert all(turn.completion_ids for record in records for turn in record.turns)
+    assert (folder / "model" / "model.safetensors").is_file()
+    (kept,) = [each for each in workspace.catalog.runs() if each.id == run.id]
+    assert (kept.state, kept.pid, kept.result["steps"]) == ("done", None, 3)
+
+
+def test_an_environment_that_does_not_load_is_a_record_in_each_step(workspace: Workspace) -> None:
+    make_subset(workspace.catalog, "bad", [("pantry", 0), ("ruin", 0)], [])
+    _, folder = worked(workspace, create(workspace, "grpo.steps=1", subset="bad"))
+    lost = [record for record in read_records(folder) if record.environment == "ruin"]
+    assert [record.end for record in lost] == [End.environment_error] * 2
+    assert training_run.figures(workspace, training_run.find(workspace, 1))["before"] is None
+
+
+def test_a_stopped_training_goes_on_to_the_same_parameters(workspace: Workspace) -> None:
+    whole = worked(workspace, create(workspace))[1]
+    run = create(workspace)
+    folder = workspace.runs / str(run.id)
+
+    def stop_in_the_first(self: Any, kind: str, **data: Any) -> None:
+        event(self, kind, **data)
+        if kind == "try":
+            (folder / STOP).touch()
+
+    event = work.RunLog.event
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work.RunLog, "event", stop_in_the_first)
+        code, _ = worked(workspace, run)
+    assert (code, read_status(folder)["state"]) == (130, "stopped")
+    assert [e["step"] for e in read_metrics(folder, "step")] == [1]
+    assert worked(workspace, run)[0] == 0
+    assert [e["step"] for e in read_metrics(folder, "step")] == [1, 2, 3]
+    assert [e["step"] for e in read_metrics(folder, "resumed")] == [1]
+    assert [e["reward"] for e in read_metrics(folder, "step")] == [e["reward"] for e in read_metrics(whole, "step")]
+    for one, other in zip(parameters(folder / "model"), parameters(whole / "model"), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_killed_training_loses_only_what_came_after_its_checkpoint(workspace: Workspace) -> None:
+    run = create(workspace, "grpo.options.save_steps=2")
+    folder = workspace.runs / str(run.id)
+
+    class Killed(BaseException):
+        pass
+
+    def die_at_the_third(self: Any, kind: str, **data: Any) -> None:
+        event(self, kind, **data)
+        if kind == "step" and data["step"] == 3:
+            raise Killed
+
+    event = work.RunLog.event
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work.RunLog, "event", die_at_the_third)
+        with pytest.raises(Killed):
+            worked(workspace, run)
+    with (folder / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"kind": "st')
+    assert worked(workspace, run)[0] == 0
+    assert [e["step"] for e in read_metrics(folder, "step")] == [1, 2, 3]
+    assert sorted({record.step for record in read_records(folder)}) == [1, 2, 3]
+    assert len(list(read_records(folder))) == 12
+
+
+@pytest.mark.parametrize(
+    ("overrides", "subset", "said"),
+    [
+        ((), "nowhere", "no subset 'nowhere'"),
+        ((), "empty", "is empty"),
+        (("grpo.options.num_generations=1",), "both", "a group of one"),
+        (("grpo.options.num_generations=3",), "both", "not a multiple of num_generations"),
+        (("grpo.options.per_device_train_batch_size=64",), "both", "has 3 training tasks, and a generation needs 32"),
+        (("grpo.options.use_vllm=true", "grpo.merge_rows=false"), "both", "vLLM, which is not installed"),
+        (("grpo.option.x=1",), "both", "no field 'grpo.option'. Did you mean options"),
+        (("grpo.steps=many",), "both", "grpo.steps is 'many'"),
+        (("grpo.options.importance_sampling_level=sequence",), "both", "merge_rows must be false"),
+        (("rules.form=native",), "both", "rules.form must be text"),
+        (("rewards.by=judge",), "both", "name a profile"),
+        (("grpo.options.max_steps=3",), "both", "may not set max_steps"),
+    ],
+)
+def test_what_can_be_known_is_said_before_anything_starts(
+    workspace: Workspace, overrides: tuple[str, ...], subset: str, said: str
+) -> None:
+    with pytest.raises(UserError, match=said.replace("(", r"\(")):
+        create(workspace, *overrides, subset=subset)
+    assert workspace.catalog.runs() == []
+
+
+def test_tasks_without_a_code_verifier_are_refused(workspace: Workspace) -> None:
+    from pipeline.blueprints.synthesis import put
+
+    put(workspace.catalog, replace(pantry("mute"), verifiers=()))
+    make_subset(workspace.catalog, "mute", [("mute", 0), ("mute", 1)], [])
+    with pytest.raises(UserError, match="no code verifier"):
+        create(workspace, subset="mute")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (("grpo.options.learning_rat=1",), "does not know a field"),
+        (("grpo.options.loss_type=best", "warmup.steps=0"), "Unknown loss type"),
+    ],
+)
+def test_what_trl_does_not_take_fails_with_a_sentence(
+    workspace: Workspace, overrides: tuple[str, ...], said: str
+) -> None:
+    code, folder = worked(workspace, create(workspace, *overrides))
+    status = read_status(folder)
+    assert (code, status["state"]) == (2, "failed")
+    assert said in status["detail"]
+
+
+def test_a_model_that_is_not_there_fails_with_a_sentence(workspace: Workspace, tmp_path: Path) -> None:
+    document = load("cpu-tiny", SMALL).model_dump()
+    document["model"] = {"name": str(tmp_path / "missing")}
+    run = training_run.create(workspace, TrainConfig.model_validate(document), "both")
+    code, folder = worked(workspace, run)
+    assert (code, read_status(folder)["state"]) == (2, "failed")
+    assert "cannot be loaded" in read_status(folder)["detail"]
+
+
+def test_adapters_are_trained_and_kept(workspace: Workspace) -> None:
+    pytest.importorskip("peft")
+    run = create(workspace, "lora.r=4", "lora.target_modules=all-linear", "grpo.steps=1", "grpo.options.beta=0.01")
+    code, folder = worked(workspace, run)
+    assert code == 0
+    assert (folder / "model" / "adapter_config.json").is_file()
+    assert "kl" in read_metrics(folder, "step")[0]
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_presets_are_built_and_name_the_source_of_every_value(name: str, tmp_path: Path) -> None:
+    from trl import GRPOConfig, SFTConfig
+
+    config = load(name)
+    fields = work.grpo_fields(config, tmp_path)
+    built = GRPOConfig(**{**fields, "use_cpu": True, "bf16": False})
+    assert built.generation_batch_size == config.grpo.trajectories
+    if config.warmup.steps:
+        SFTConfig(output_dir=str(tmp_path), **config.warmup.options)
+    if config.lora is not None:
+        work._lora(config)
+    for line in preset_text(name).splitlines():
+        if "=" in line and not line.startswith(("#", "about")):
+            assert "#" in line, f"no source: {line}"
+
+
+def test_the_papers_preset_is_the_papers_recipe() -> None:
+    config = load("paper")
+    options = config.grpo.options
+    assert config.grpo.trajectories * config.processes == 64 * 16 == 1024
+    assert config.grpo.updates == 64 // 16
+    assert (config.rules.window, config.rules.max_turns, config.rules.max_context, config.most_tokens) == (
+        3,
+        20,
+        32000,
+        2048,
+    )
+    assert (options["learning_rate"], options["beta"], options["epsilon"], options["epsilon_high"]) == (
+        7e-7,
+        0.001,
+        0.2,
+        0.28,
+    )
+
+
+def test_a_training_is_a_process_of_its_own(workspace: Workspace) -> None:
+    run = create(workspace, "grpo.steps=1", "warmup.steps=0", "evaluation.tasks=0")
+    figures = training_run.wait(workspace, run, training_run.start(workspace, run, detached=True))
+    assert (figures["state"], figures["steps"]) == ("done", 1)
+
+
+@pytest.mark.parametrize(
+    ("ends", "status", "said"),
+    [
+        ("", {"state": "failed", "detail": "The disk is full."}, "The disk is full"),
+        ("import os; os.kill(os.getpid(), 9)", {"state": "running"}, "by signal 9"),
+    ],
+)
+def test_how_a_process_ended_is_told(workspace: Workspace, ends: str, status: dict[str, str], said: str) -> None:
+    run = create(workspace)
+    (workspace.runs / str(run.id) / "status.json").write_text(json.dumps(status))
+    with pytest.raises(UserError, match=said):
+        training_run.wait(workspace, run, subprocess.Popen([sys.executable, "-c", ends]))
+
+
+def test_only_a_training_that_runs_can_be_stopped(workspace: Workspace) -> None:
+    run = create(workspace)
+    with pytest.raises(UserError, match="not running"):
+        training_run.ask_to_stop(workspace, run)
+    folder = workspace.runs / str(run.id)
+    with work_on(folder, run.id):
+        training_run.ask_to_stop(workspace, run)
+        with pytest.raises(UserError, match="already"):
+            training_run.start(workspace, run, detached=True)
+    assert (folder / STOP).exists()

@@ -1,0 +1,121 @@
+"""What another process can follow of a training run: files in the run's folder, appended to or replaced whole.
+
+- `metrics.jsonl`: one JSON object a line with `t` (seconds since 1970) and `kind`: `begin`, `warmup` (a step of the
+  supervised training), `step` (of reinforcement learning, with all its figures), `try` (held-out tasks), `checkpoint`,
+  `resumed`, `end`
+- `status.json`: process, state, phase, step, how many rollouts go on: replaced at every change and every generation
+- `trajectories.jsonl`: the rollouts (see `trajectory`), with their step
+- `stop`: whoever creates this file asks the run to stop after its step
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import UserError
+from pipeline.snapshots import replace_file
+from train.json_lines import drop_cut_line, json_line, read_json_line
+from train.records import TRAJECTORIES
+
+METRICS, STATUS, STOP = "metrics.jsonl", "status.json", "stop"
+
+
+class RunLog:
+    """Writes what happens in a run. Only the first of several processes does."""
+
+    def __init__(self, folder: Path, *, first: bool = True) -> None:
+        self.folder = folder
+        self._first = first
+        self._status: dict[str, Any] = {"pid": os.getpid()}
+        self._signalled = False
+
+    def event(self, kind: str, **data: Any) -> None:
+        """Append an event. Raises UserError where the disk is full."""
+        if not self._first:
+            return
+        path = self.folder / METRICS
+        try:
+            with path.open("ab") as file:
+                file.write(json_line({"t": round(time.time(), 3), "kind": kind, **data}))
+        except OSError as error:
+            raise UserError(f"{path} cannot be written ({error.strerror}): free some space, then resume.") from error
+
+    def status(self, **changes: Any) -> None:
+        """Say how the run stands."""
+        if not self._first:
+            return
+        self._status |= changes | {"t": round(time.time(), 3)}
+        try:
+            replace_file(self.folder / STATUS, json_line(self._status))
+        except OSError as error:
+            raise UserError(f"{self.folder} cannot be written ({error.strerror}): free some space.") from error
+
+    def stop_on_signals(self) -> None:
+        """Let SIGTERM and SIGINT ask for a stop; a second SIGINT ends the process at once."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+
+        def asked(number: int, _: Any) -> None:
+            self._signalled = True
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+        signal.signal(signal.SIGTERM, asked)
+        signal.signal(signal.SIGINT, asked)
+
+    def stop_asked(self) -> bool:
+        """Whether the run is to stop."""
+        return self._signalled or (self.folder / STOP).exists()
+
+    def rewind(self, step: int) -> None:
+        """Forget what came after a step: a killed run goes on from its last checkpoint, and makes that again."""
+        if not self._first:
+            return
+        for name, key in ((METRICS, "step"), (TRAJECTORIES, "step")):
+            path = self.folder / name
+            drop_cut_line(path)
+            if path.exists():
+                kept = [line for line in path.read_bytes().splitlines(keepends=True) if _by(line, key, step)]
+                replace_file(path, b"".join(kept))
+        (self.folder / STOP).unlink(missing_ok=True)
+
+
+def _by(line: bytes, key: str, step: int) -> bool:
+    value = read_json_line(line).get(key)
+    return value is None or value <= step
+
+
+def last_checkpoint(folder: Path) -> tuple[Path, int] | None:
+    """The newest whole checkpoint in a folder, and its step: one whose writing was cut off has no state file yet."""
+    found = [(int(path.name.rpartition("-")[2]), path) for path in folder.glob("checkpoint-*") if _is_whole(path)]
+    if not found:
+        return None
+    step, path = max(found)
+    return path, step
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    return checkpoint.name.rpartition("-")[2].isdigit() and (checkpoint / "trainer_state.json").is_file()
+
+
+def read_metrics(folder: Path, kind: str | None = None) -> list[dict[str, Any]]:
+    """The events of a run, of one kind or all; a last line that is being written is left out."""
+    try:
+        lines = (folder / METRICS).read_bytes().splitlines(keepends=True)
+    except FileNotFoundError:
+        return []
+    events = [read_json_line(line) for line in lines if line.endswith(b"\n")]
+    return [event for event in events if kind in (None, event["kind"])]
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """How a run stands; empty before it has said anything."""
+    try:
+        return json.loads((folder / STATUS).read_bytes())
+    except FileNotFoundError:
+        return {}
