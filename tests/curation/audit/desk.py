@@ -162,7 +162,8 @@ BODIES = (
 """,
     """
     good = rows(final, TICKETS) == closed(initial, "T-13") and unchanged(initial, final, "agent", "note")
-    good = good and one_more_line(initial, final) and re.search(r"\\bdesk\\b", words(final_answer)) is not None
+    named = re.findall(r"\\b(?:lamp|chair|desk|shelf)\\b", words(final_answer))
+    good = good and one_more_line(initial, final) and named == ["desk"]
 """,
 )
 END = '    return {"result": "complete" if good else "others"}\n'
