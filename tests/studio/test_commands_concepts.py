@@ -151,7 +151,7 @@ def test_an_empty_workspace_has_nothing(tmp_path: Path) -> None:
 
 def test_what_is_not_installed_is_named_with_its_extra(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("curation.extras.missing", lambda extra: ("umap",))
-    with pytest.raises(UserError, match=r"umap, which is not installed: pip install 'awm-studio\[concepts\]'"):
+    with pytest.raises(UserError, match=r"umap, which is not installed: make install-all"):
         run(workspace, "diversity")
 
 
