@@ -1,7 +1,7 @@
-"""How many kinds are there really: what ecologists and the Vendi score make of a sample.
+"""What a sample says of the whole: how often something happens, and how many kinds there really are.
 
-Everything here works on *abundances* (how many items each concept holds) or on unit vectors, never on text. Numbers
-of classes in a sample say little alone: they come with the share of the whole they cover and an interval.
+Everything here works on counts, on *abundances* (how many items each concept holds) or on unit vectors, never on text.
+Numbers from a sample say little alone: they come with an interval, or with the share of the whole they cover.
 """
 
 from __future__ import annotations
@@ -26,6 +26,16 @@ class Interval:
     estimate: float
     low: float
     high: float
+
+
+def rate(successes: int, of: int) -> Interval | None:
+    """A share with Wilson's interval (E. B. Wilson, J. Am. Stat. Assoc. 22:209, 1927); None where nothing was tried."""
+    if not of:
+        return None
+    share, square = successes / of, Z_95**2 / of
+    centre = (share + square / 2) / (1 + square)
+    half = Z_95 * math.sqrt(share * (1 - share) / of + square / (4 * of)) / (1 + square)
+    return Interval(share, max(0.0, centre - half), min(1.0, centre + half))
 
 
 def abundances(labels: Iterable[Hashable]) -> tuple[int, ...]:

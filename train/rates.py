@@ -1,20 +1,10 @@
-"""How often something succeeds, and how sure that is."""
+"""How often something succeeds, and how sure that is, as records and documents have it."""
 
 from __future__ import annotations
 
-import math
+from curation.estimates import Interval, rate
 
-from curation.estimates import Z_95, Interval
-
-
-def rate(successes: int, of: int) -> Interval | None:
-    """A rate with its 95 % interval (Wilson 1927, JASA 22:209); None where nothing was tried."""
-    if not of:
-        return None
-    share, square = successes / of, Z_95**2 / of
-    centre = (share + square / 2) / (1 + square)
-    half = Z_95 * math.sqrt(share * (1 - share) / of + square / (4 * of)) / (1 + square)
-    return Interval(share, max(0.0, centre - half), min(1.0, centre + half))
+__all__ = ["rate", "shown_interval"]
 
 
 def shown_interval(interval: Interval | None) -> list[float] | None:

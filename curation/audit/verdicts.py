@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from curation.audit.kinds import KINDS, NEEDS_NO_SOLUTION
 from curation.audit.trials import Outcome
-from curation.estimates import Z_95
+from curation.estimates import rate
 from pipeline.findings import Finding
 
 Verdict = Literal["trusted", "loose", "strict", "broken", "unproven"]
@@ -35,7 +34,7 @@ EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many of how many, with Wilson's 95 % interval (E. B. Wilson, J. Am. Stat. Assoc. 22, 1927)."""
+    """How many of how many, with Wilson's 95 % interval (see `estimates.rate`)."""
 
     tried: int = 0
     failed: int = 0
@@ -45,21 +44,14 @@ class Rate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The lower and the upper end; None where nothing was tried."""
-        return wilson(self.failed, self.tried) if self.tried else None
+        """The lower and the upper end, to four digits; None where nothing was tried."""
+        found = rate(self.failed, self.tried)
+        return None if found is None else (round(found.low, 4), round(found.high, 4))
 
     def document(self, word: str) -> dict[str, Any]:
         """The JSON form; `word` is what failing means here (accepted, rejected)."""
         low, high = self.interval or (None, None)
         return {"tried": self.tried, word: self.failed, "low": low, "high": high}
-
-
-def wilson(failed: int, tried: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share, rounded to four places."""
-    share, z2 = failed / tried, Z_95 * Z_95
-    middle = (share + z2 / (2 * tried)) / (1 + z2 / tried)
-    half = Z_95 / (1 + z2 / tried) * math.sqrt(share * (1 - share) / tried + z2 / (4 * tried * tried))
-    return round(max(0.0, middle - half), 4), round(min(1.0, middle + half), 4)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pytest
 
 from curation.audit.environment import audit_environment
 from curation.audit.records import EnvironmentAudit
-from curation.audit.verdicts import wilson
+from curation.estimates import rate
 from pipeline.blueprints.faults import FAULTS, Injected, inject
 from pipeline.blueprints.make import domain_names, environment
 from pipeline.model import Environment
@@ -58,14 +58,14 @@ def test_at_least_95_percent_of_injected_faults_are_found() -> None:
     print(f"\n{'kind of fault':<20}{'leaning':<9}{'injected':>9}{'found':>7}{'as labelled':>13}")
     for kind, count in injected.items():
         print(f"{kind:<20}{FAULTS[kind].leaning:<9}{count:>9}{seen[kind]:>7}{as_labelled[kind]:>13}")
-    share = seen.total() / injected.total()
-    low, high = wilson(seen.total(), injected.total())
+    share = rate(seen.total(), injected.total())
+    assert share is not None
     print(
         f"found {seen.total()} of {injected.total()} faults of {len(injected)} kinds in {len(names)} environments: "
-        f"{share:.1%} (95 % interval {low:.1%} to {high:.1%})"
+        f"{share.estimate:.1%} (95 % interval {share.low:.1%} to {share.high:.1%})"
     )
     assert len(injected) >= 10
-    assert share >= 0.95
+    assert share.estimate >= 0.95
 
 
 def test_at_most_2_percent_of_sound_verifiers_are_accused() -> None:
@@ -83,11 +83,12 @@ def test_at_most_2_percent_of_sound_verifiers_are_accused() -> None:
                 if one.verdict in FAULTY:
                     print(f"\naccused: {result.name}, task {one.task}, {one.mode} mode: {one.why}")
     accused = sum(verdicts[word] for word in FAULTY)
-    low, high = wilson(accused, verdicts.total())
+    share = rate(accused, verdicts.total())
+    assert share is not None
     each = seconds / len(environments)
     print(
-        f"\naccused {accused} of {verdicts.total()} sound verifiers: {accused / verdicts.total():.2%} "
-        f"(95 % interval {low:.2%} to {high:.2%}); trusted {verdicts['trusted']}, unproven {verdicts['unproven']}\n"
+        f"\naccused {accused} of {verdicts.total()} sound verifiers: {share.estimate:.2%} "
+        f"(95 % interval {share.low:.2%} to {share.high:.2%}); trusted {verdicts['trusted']}, unproven {verdicts['unproven']}\n"
         f"{trials} trials in {seconds:.0f} s with {WORKERS} workers: {each:.1f} s an environment of 20 verifiers, so "
         f"1,000 in {each * 1000 / 3600:.1f} h (extrapolated); this process uses {memory:.0f} MB"
     )

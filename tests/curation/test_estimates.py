@@ -1,4 +1,4 @@
-"""Numbers of classes: each estimator against values worked by hand, published examples, or its definition."""
+"""Estimates from samples: each against values worked by hand, published examples, or its definition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.estimates import abundances, accumulation, chao1, coverage, hill, rarefaction, vendi
+from curation.estimates import abundances, accumulation, chao1, coverage, hill, rarefaction, rate, vendi
 
 counts_strategy = st.lists(st.integers(1, 20), min_size=1, max_size=15).map(lambda c: tuple(sorted(c, reverse=True)))
 
@@ -114,3 +114,32 @@ def test_vendi_is_the_same_through_either_gram_matrix() -> None:
     shares = np.linalg.eigvalsh(vectors @ vectors.T / 12)
     shares = shares[shares > 1e-12]
     assert vendi(vectors) == pytest.approx(math.exp(-np.sum(shares * np.log(shares))))
+
+
+@pytest.mark.parametrize(
+    ("failed", "tried", "low", "high"),
+    [
+        (0, 10, 0.0, 0.2775),  # Newcombe, Statistics in Medicine 17 (1998), tables of method 3
+        (1, 29, 0.0061, 0.1718),
+        (15, 148, 0.0624, 0.1605),
+        (81, 263, 0.2553, 0.3662),
+        (10, 10, 0.7225, 1.0),
+    ],
+)
+def test_intervals_of_rates_are_wilsons(failed: int, tried: int, low: float, high: float) -> None:
+    found = rate(failed, tried)
+    assert found is not None
+    assert (found.estimate, found.low, found.high) == pytest.approx((failed / tried, low, high), abs=1e-4)
+
+
+@given(st.integers(1, 500), st.data())
+def test_an_interval_holds_its_share_and_narrows_with_more_trials(tried: int, data: st.DataObject) -> None:
+    failed = data.draw(st.integers(0, tried))
+    found, more = rate(failed, tried), rate(4 * failed, 4 * tried)
+    assert found is not None and more is not None
+    assert 0 <= found.low <= found.estimate + 1e-12 and found.estimate - 1e-12 <= found.high <= 1
+    assert more.high - more.low < found.high - found.low
+
+
+def test_nothing_tried_has_no_rate() -> None:
+    assert rate(0, 0) is None
