@@ -11,7 +11,7 @@ from curation.cards import describe, measure
 from curation.embeddings import Progress, choose_model
 from curation.picking import Candidate, band, candidates, pick
 from curation.selection import distinct
-from curation.subset import Recipe, Subset, current_contents
+from curation.subset import Recipe, Subset, current_contents, require_name
 from curation.survey import survey
 from pipeline.errors import UserError
 
@@ -29,9 +29,10 @@ def make_subset(
 ) -> Subset:
     """Make a subset by a recipe and keep it in the catalog. `rates` are solve rates by environment and task.
 
-    Raises UserError where the name is taken (unless it is to be replaced), the filter cannot be read, or nothing can
-    be picked.
+    Raises UserError where the name cannot be one or is taken (unless it is to be replaced), the filter cannot be read,
+    or nothing can be picked.
     """
+    require_name(recipe.name)
     catalog = workspace.catalog
     if not replace and recipe.name in {stored.name for stored in catalog.subsets()}:
         raise UserError(f"There is a subset {recipe.name!r} already: choose another name, or replace it (--replace).")

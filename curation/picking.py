@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from curation.diversity import Item
+from curation.duplicates import set_aside
 from curation.selection import hold_out, interleave, order
 from curation.subset import TEST, TRAIN, Pick, Recipe
 from pipeline.errors import UserError
@@ -46,12 +47,17 @@ def candidates(
 ) -> tuple[list[Candidate], dict[str, int]]:
     """The environments with tasks that can be trained on, and how many tasks were left out, by why.
 
-    A task needs a verifier, and no error that a check of the current contents found may block it. `rates` are solve
-    rates by environment and task, where known.
+    A task needs a verifier, and no error that a check of the current contents found may block it; environments that
+    were dropped, or merged into another of these, are left out. `rates` are solve rates by environment and task, where
+    known.
     """
     found: list[Candidate] = []
     left_out: Counter[str] = Counter()
+    aside = set_aside(catalog.decisions(), [item.name for item in items])
     for item, concept in zip(items, concepts, strict=True):
+        if item.name in aside:
+            left_out["dropped or merged"] += catalog.summary(item.name).tasks or 0
+            continue
         current = catalog.current(item.name)
         verified = {int(v.slot.partition("/")[0]) for v in current if v.part is Part.verifier}
         blocked = _blocked(catalog, item.name)

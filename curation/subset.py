@@ -6,6 +6,7 @@ give what was picked even after somebody has edited it. Its card says what is in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from curation.extras import BUNDLED
 from curation.views import View
+from pipeline.errors import UserError
 from pipeline.model import Environment, Part, content_hash
 from pipeline.parts import dumps, read_view
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from pipeline.catalog import Catalog
 
 TRAIN, TEST = "train", "test"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 class Method(StrEnum):
@@ -56,6 +60,15 @@ class Recipe:
     held_out: float = 0.0
     series: tuple[int, ...] = ()
     seed: int = 0
+
+
+def require_name(name: str) -> None:
+    """Raise UserError unless a name can stand in commands, file names and configurations as it is."""
+    if _NAME.fullmatch(name) is None:
+        raise UserError(
+            f"{name[:80]!r} cannot name a subset: use 1 to 80 letters, digits, dots, hyphens and underscores, "
+            "beginning with a letter or digit."
+        )
 
 
 @dataclass(frozen=True, slots=True)

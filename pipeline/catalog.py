@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 
-from pipeline.catalog_tables import audits, blobs, checks, events, runs, scenarios, subsets, versions
+from pipeline.catalog_tables import audits, blobs, checks, duplicates, events, runs, scenarios, subsets, versions
 from pipeline.changes import Change, add_row, clock, put_version, unpack, update_scenario
 from pipeline.errors import UserError
 from pipeline.model import Author, Cost, Environment, Part, normalise
@@ -28,11 +28,13 @@ from pipeline.records import (
     Run,
     StoredAudit,
     StoredCheck,
+    StoredDecision,
     StoredSubset,
     Summary,
     Version,
     read_audit,
     read_check,
+    read_decision,
     read_event,
     read_run,
     read_subset,
@@ -224,6 +226,12 @@ class Catalog:
         with self._reading() as connection:
             return connection.scalar(select(func.max(versions.c.id))) or 0
 
+    def changed_since(self, version: int, parts: Iterable[Part] = tuple(Part)) -> set[str]:
+        """The environments of which one of these parts has a version newer than the one with this id."""
+        newer = and_(versions.c.id > version, versions.c.part.in_(parts))
+        with self._reading() as connection:
+            return set(connection.scalars(select(versions.c.scenario).where(newer).distinct()))
+
     # Checks
 
     def set_check(self, name: str, status: str, findings_json: str, key: str) -> None:
@@ -257,6 +265,36 @@ class Catalog:
         with self._reading() as connection:
             row = connection.execute(select(audits).where(audits.c.scenario == name)).one_or_none()
         return None if row is None or key not in (None, row.key) else read_audit(row)
+
+    # Near-duplicates
+
+    def set_decision(self, a: str, b: str, decision: str | None, leaves: str | None = None) -> None:
+        """Keep what was decided about two near-duplicates (see `StoredDecision`), in place of what was before.
+
+        A decision of None forgets it. Raises UserError for an unknown name.
+        """
+        low, high = sorted((a, b))
+        pair = and_(duplicates.c.a == low, duplicates.c.b == high)
+        values = {"a": low, "b": high, "decision": decision, "leaves": leaves, "created_at": clock()}
+        with self._writing() as connection:
+            both = [self._require(connection, name) for name in (low, high)]
+            connection.execute(delete(duplicates).where(pair))
+            if decision is not None:
+                connection.execute(insert(duplicates).values(values))
+            for scenario in both:
+                found = set(
+                    connection.scalars(select(duplicates.c.decision).where(duplicates.c.leaves == scenario.name))
+                )
+                aside = "dropped" if "drop" in found else "merged" if "merge" in found else None
+                connection.execute(update(scenarios).where(scenarios.c.name == scenario.name).values(aside=aside))
+
+    def decisions(self, name: str | None = None) -> list[StoredDecision]:
+        """What was decided about near-duplicates, by their names; with a name only those about it."""
+        query = select(duplicates).order_by(duplicates.c.a, duplicates.c.b)
+        if name is not None:
+            query = query.where(or_(duplicates.c.a == name, duplicates.c.b == name))
+        with self._reading() as connection:
+            return [read_decision(row) for row in connection.execute(query)]
 
     # Subsets
 

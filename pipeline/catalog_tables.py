@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = "0003"
+SCHEMA_VERSION = "0004"
 """The newest migration; a catalog that names another one was made by another version of this program."""
 
 metadata = MetaData()
@@ -44,6 +44,7 @@ scenarios = Table(
     Column("check_status", String(20)),
     Column("audit", String(20)),
     Column("concept", Text),
+    Column("aside", String(20)),
 )
 
 blobs = Table(
@@ -120,6 +121,17 @@ events = Table(
     Column("created_at", String(40), nullable=False),
     Index("events_of_a_run", "run", "id"),
 )
+
+duplicates = Table(
+    "duplicates",
+    metadata,
+    Column("a", String(200), ForeignKey("scenarios.name"), primary_key=True),
+    Column("b", String(200), ForeignKey("scenarios.name"), primary_key=True),
+    Column("decision", String(20), nullable=False),
+    Column("leaves", String(200)),
+    Column("created_at", String(40), nullable=False),
+)
+"""What people decided about pairs of near-duplicates (a < b); `leaves` is the one that gives way, if any."""
 
 subsets = Table(
     "subsets",

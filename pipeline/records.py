@@ -33,7 +33,8 @@ class Summary:
     """An environment in one row. Counts of parts it does not have, and what nothing has judged yet, are None.
 
     `rows` counts INSERT statements; `check` is "pass", "warn", "fail", or "stale" where a part changed after it;
-    `audit` is the worst verdict on one of its verifiers, or "stale" likewise.
+    `audit` is the worst verdict on one of its verifiers, or "stale" likewise; `aside` is "dropped" or "merged" where it
+    gives way to a near-duplicate (see `StoredDecision`).
     """
 
     name: str
@@ -51,6 +52,7 @@ class Summary:
     audit: str | None
     concept: str | None
     now: datetime = DEFAULT_NOW
+    aside: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,20 @@ class StoredAudit:
     verdict: str | None
     document_json: str
     key: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDecision:
+    """What was decided about two near-duplicates (a < b): "keep" both, "merge" them, or "drop" one.
+
+    `leaves` is the one that gives way: a dropped one always, a merged one where the other is there too.
+    """
+
+    a: str
+    b: str
+    decision: str
+    leaves: str | None
     created_at: datetime
 
 
@@ -126,6 +142,7 @@ def read_summary(row: Any) -> Summary:
         audit=row.audit,
         concept=row.concept,
         now=datetime.fromisoformat(row.now),
+        aside=row.aside,
     )
 
 
@@ -155,6 +172,11 @@ def read_check(row: Any) -> StoredCheck:
 def read_audit(row: Any) -> StoredAudit:
     """A row of `audits`."""
     return StoredAudit(row.verdict, row.document, row.key, datetime.fromisoformat(row.created_at))
+
+
+def read_decision(row: Any) -> StoredDecision:
+    """A row of `duplicates`."""
+    return StoredDecision(row.a, row.b, row.decision, row.leaves, datetime.fromisoformat(row.created_at))
 
 
 def read_subset(row: Any) -> StoredSubset:

@@ -114,6 +114,7 @@ def _explain(context: ExceptionContext, place: str) -> None:
         sentences = {
             sqlite3.SQLITE_BUSY: "is locked by another process that is writing; try again when it has finished",
             sqlite3.SQLITE_LOCKED: "is locked by another process that is writing; try again when it has finished",
+            sqlite3.SQLITE_PROTOCOL: "is locked by another process that is writing; try again when it has finished",
             sqlite3.SQLITE_READONLY: "cannot be written to: make it and its folder writable, or use another workspace",
             sqlite3.SQLITE_CORRUPT: "is damaged; restore it from a copy, or import into a new workspace",
             sqlite3.SQLITE_NOTADB: "is not an SQLite database; choose another file or workspace",
@@ -124,5 +125,7 @@ def _explain(context: ExceptionContext, place: str) -> None:
         }
         if code in sentences:
             raise UserError(f"The catalog {place} {sentences[code]}.") from error
+        if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:  # that one is a faulty query
+            raise UserError(f"The catalog {place} cannot be used now: {said}. Try again.") from error
     elif context.connection is None and isinstance(context.sqlalchemy_exception, DatabaseError):
         raise UserError(f"The catalog {place} cannot be reached: {str(error).strip()}.") from error

@@ -25,6 +25,7 @@ class Row:
     check: str | None = "pass"
     audit: str | None = None
     concept: int | None = 4
+    aside: str | None = None
 
 
 @pytest.mark.parametrize(
@@ -178,6 +179,7 @@ class Blank:
     check: None = None
     audit: None = None
     concept: None = None
+    aside: None = None
     tables: None = None
     rows: None = None
     tools: None = None

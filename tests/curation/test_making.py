@@ -48,6 +48,13 @@ def domains(workspace: Workspace, names: list[str]) -> list[str | None]:
     return [workspace.catalog.summary(name).domain for name in names]
 
 
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".hidden", "-rf", "two words", "mix\n", "x" * 81])
+def test_a_name_that_could_not_be_a_file_name_is_refused(workspace: Workspace, name: str) -> None:
+    with pytest.raises(UserError, match="cannot name a subset"):
+        make_subset(workspace, replace(RECIPE, name=name))
+    assert workspace.catalog.subsets() == []
+
+
 def test_a_budget_of_three_covers_all_three_concepts(workspace: Workspace) -> None:
     subset = make_subset(workspace, RECIPE)
     assert sorted(domains(workspace, subset.environments())) == ["farm", "library", "rides"]
