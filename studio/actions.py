@@ -145,6 +145,13 @@ ACTIONS: tuple[Action, ...] = (
         "Check",
         "Find out whether the marked environments, or the current one, run",
     ),
+    Action(
+        "environments",
+        "audit",
+        "a",
+        "Audit",
+        "Find out whether the verifiers of the marked environments, or of the current one, can be trusted",
+    ),
     Action("environments", "edit", "e", "Edit", "Change a task, with rows of the database beside it", footer=False),
     Action("environments", "zoom", "z", "Zoom", "The details alone, or beside the list", footer=False),
     Action("environments", "next_tab", "right_square_bracket", "Next tab", "The next tab of the details", footer=False),

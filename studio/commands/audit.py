@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from curation.audit.records import EnvironmentAudit
+    from curation.audit.trajectories import Trajectories
     from pipeline.llm.profiles import Profile
     from pipeline.runtime.host import Host
     from pipeline.workspace import Workspace
@@ -94,9 +95,9 @@ def audit_command(
     """
     from curation.audit.report import write_report
     from curation.audit.summary import by_category, summary
-    from curation.audit.trajectories import find_trajectories
     from curation.audit.workspace import adopt_guards, audit_workspace
     from pipeline.errors import UserError
+    from pipeline.run_record import RunRecord, recorded
     from pipeline.runtime.host import Host
     from pipeline.sqlite_files import require_place
 
@@ -110,37 +111,36 @@ def audit_command(
     wanted = list(dict.fromkeys(catalog.resolve(name) for name in names)) if names else catalog.names()
     if not wanted:
         raise UserError("the workspace holds no environments: import some first (awm-studio import DIR)")
-    runs = find_trajectories(trajectories) if trajectories else None
-    if runs:
-        complete = sum(map(len, runs.complete.values()))
-        say(f"{complete} complete trajectories, {runs.not_complete} not complete, {len(runs.problems)} unreadable")
-        for problem in runs.problems:
-            say(f"left out: {problem}")
+    runs = complete_runs(trajectories) if trajectories else None
 
-    def audit_all(host: Host, chosen: Sequence[str], *, again: bool) -> list[EnvironmentAudit]:
+    def audit_all(host: Host, record: RunRecord, chosen: Sequence[str], *, again: bool) -> list[EnvironmentAudit]:
         found = []
         at_once = workers or settings.workers
         for result in audit_workspace(catalog, chosen, host, workers=at_once, trajectories=runs, again=again):
             found.append(result)
+            record.note(result.name, result.verdict or "no verifiers")
             if not as_json:
                 say(f"[{len(found)}/{len(chosen)}] {result.name}: {result.verdict or 'no verifiers'}")
         return found
 
-    with Host.from_settings(settings) as host:
+    options = ["--trajectories", str(trajectories.absolute())] if trajectories else []
+    asked = {"environments": "all" if everything else wanted, "options": options}
+    with Host.from_settings(settings) as host, recorded(catalog, "audit", asked, total=len(wanted)) as record:
         if profile is not None:
             solve_first(opened, wanted, host, profile, tries)
-        audits = audit_all(host, wanted, again=again)
+        audits = audit_all(host, record, wanted, again=again)
         if guard:
             guarded = {audit.name: len(adopt_guards(catalog, audit.name)) for audit in audits}
             changed = [name for name, count in guarded.items() if count]
             say(f"guards put into {sum(guarded.values())} verifiers of {len(changed)} environments")
-            audits = [a for a in audits if a.name not in changed] + audit_all(host, changed, again=False)
+            audits = [a for a in audits if a.name not in changed] + audit_all(host, record, changed, again=False)
+        totals = summary(audits)
+        record.result = totals["verdicts"]
     audits.sort(key=lambda audit: audit.name)
 
     for place in reports:
         write_report(place, audits)
         say(f"The report is {place}.")
-    totals = summary(audits)
     if as_json:
         print_json(
             {
@@ -157,6 +157,18 @@ def audit_command(
     bad = {"fault": FAULTY, "unproven": (*FAULTY, "unproven"), "never": ()}[fail_on]
     if any(one.verdict in bad for audit in audits for one in audit.verifiers):
         sys.exit(1)
+
+
+def complete_runs(folder: Path) -> Trajectories:
+    """The trajectories of a folder, after saying how many of them can be used."""
+    from curation.audit.trajectories import find_trajectories
+
+    runs = find_trajectories(folder)
+    complete = sum(map(len, runs.complete.values()))
+    say(f"{complete} complete trajectories, {runs.not_complete} not complete, {len(runs.problems)} unreadable")
+    for problem in runs.problems:
+        say(f"left out: {problem}")
+    return runs
 
 
 def solving_profile(opened: Workspace, solver: str | None, base_url: str | None) -> Profile | None:

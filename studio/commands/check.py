@@ -61,6 +61,7 @@ def check_command(
     """
     from curation.checks.workspace import check_workspace, summary
     from pipeline.errors import UserError
+    from pipeline.run_record import recorded
     from pipeline.runtime.host import Host
 
     opened = open_workspace(workspace)
@@ -72,14 +73,17 @@ def check_command(
         raise UserError("the workspace holds no environments: import some first (awm-studio import DIR)")
 
     results = []
-    with Host.from_settings(settings) as host:
+    asked = {"environments": "all" if everything else wanted}
+    with Host.from_settings(settings) as host, recorded(catalog, "check", asked, total=len(wanted)) as record:
         for result in check_workspace(catalog, wanted, host, workers=workers or settings.workers, again=again):
             results.append(result)
+            record.note(result.name, result.status)
             if not as_json:
                 say(f"[{len(results)}/{len(wanted)}] {result.name}: {result.status}")
+        totals = summary(results)
+        record.result = totals["status"]
     results.sort(key=lambda result: result.name)
 
-    totals = summary(results)
     if as_json:
         print_json({"environments": [result.document() for result in results], "summary": totals})
     else:

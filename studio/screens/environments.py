@@ -314,10 +314,18 @@ class EnvironmentsScreen(Framed):
 
     def action_check(self) -> None:
         """Find out whether environments run; what is found appears when it is."""
+        self._judge("check", "Checking")
+
+    def action_audit(self) -> None:
+        """Find out whether environments' verifiers can be trusted; the verdicts appear as they are reached."""
+        self._judge("audit", "Auditing the verifiers of")
+
+    def _judge(self, verb: str, doing: str) -> None:
         names = sorted(self.marks) or ([self.current.name] if self.current else [])
         if names:
-            self.studio.start_run("check", *names)
-            self.notify(f"Checking {names[0] if len(names) == 1 else f'{len(names)} environments'} …", markup=False)
+            self.studio.start_run(verb, *names, "--fail-on", "never")
+            what = names[0] if len(names) == 1 else f"{len(names)} environments"
+            self.notify(f"{doing} {what} … Activity (7) shows how far it is.", markup=False)
 
     @on(Grid.Selected, "Findings Grid")
     def _go_where(self, event: Grid.Selected) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.widgets import TabPane
 
 from pipeline.catalog import Catalog
 from pipeline.model import Part
@@ -235,6 +236,18 @@ async def test_enter_on_a_finding_goes_to_its_place(workspace: Path) -> None:
         await until(pilot, lambda: tables.row and tables.row.name == "t3")
 
 
+async def test_a_late_word_that_a_tab_has_the_keyboard_does_not_turn_back_to_it(small_world: Path) -> None:
+    async with studio_on(small_world) as (studio, pilot):
+        detail = screen_of(studio).detail
+        detail.open("findings")
+        left = detail.pane.parent
+        assert isinstance(left, TabPane)
+        detail.open("tables")
+        left.post_message(TabPane.Focused(left))
+        await pilot.pause()
+        assert isinstance(detail.pane, Tables)
+
+
 async def test_v_checks_and_the_result_appears(workspace: Path) -> None:
     async with studio_on(workspace) as (studio, pilot):
         screen = screen_of(studio)
@@ -245,6 +258,8 @@ async def test_v_checks_and_the_result_appears(workspace: Path) -> None:
         await until(pilot, lambda: screen.current.check == "fail", seconds=90)
         await until(pilot, lambda: screen.detail.dossier.findings)
         assert "there is no code part" in {finding.message for finding in screen.detail.dossier.findings}
+        await until(pilot, lambda: studio.runs and studio.runs[0].state == "done")
+        assert (studio.runs[0].kind, studio.runs[0].result) == ("check", {"pass": 0, "warn": 0, "fail": 1})
 
 
 async def test_an_environment_without_code_says_so_instead_of_tools(small_world: Path) -> None:

@@ -50,6 +50,10 @@ def test_a_process_number_that_was_given_to_somebody_else_is_not_the_runs() -> N
 def test_what_goes_on_with_a_run() -> None:
     assert launch.going_on(RUN) == ("synth", "--resume", "--run", "7")
     assert launch.going_on(replace(RUN, kind="audit")) is None
+    some = replace(RUN, kind="check", config={"environments": ["shop", "zoo"]})
+    assert launch.going_on(some) == ("check", "shop", "zoo", "--fail-on", "never")
+    every = replace(RUN, kind="audit", config={"environments": "all", "options": ["--trajectories", "/runs"]})
+    assert launch.going_on(every) == ("audit", "--all", "--trajectories", "/runs", "--fail-on", "never")
 
 
 def test_stopping_what_does_not_run_says_so() -> None:

@@ -46,6 +46,18 @@ class Pane(Protocol):
         ...
 
 
+class Tabs(TabbedContent):
+    """Tabs that only turn when they are told to.
+
+    Textual goes to the tab of whatever gets the keyboard, by a message that may come after another tab was opened, and
+    then turns back to where a person has just left.
+    """
+
+    def _on_tab_pane_focused(self, event: TabPane.Focused) -> None:
+        event.stop()
+        event.prevent_default()
+
+
 class Detail(Vertical):
     """Shows one environment; a tab reads its part of it only when it is looked at."""
 
@@ -57,7 +69,7 @@ class Detail(Vertical):
     def compose(self) -> ComposeResult:
         """The name, then the tabs."""
         yield Static("", id="detail-name", markup=False)
-        with TabbedContent():
+        with Tabs():
             for name, (title, pane) in TABS.items():
                 with TabPane(title, id=name):
                     yield pane()
@@ -105,8 +117,8 @@ class Detail(Vertical):
         target.focus()
 
     @property
-    def _tabs(self) -> TabbedContent:
-        return self.query_one(TabbedContent)
+    def _tabs(self) -> Tabs:
+        return self.query_one(Tabs)
 
     @on(TabbedContent.TabActivated)
     def _activated(self, event: TabbedContent.TabActivated) -> None:

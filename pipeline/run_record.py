@@ -1,0 +1,46 @@
+"""Work that goes through environments one by one, as a run that others can watch in the catalog."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pipeline.catalog import Catalog
+
+
+class RunRecord:
+    """One run that is worked on; `result` is kept at its end."""
+
+    def __init__(self, catalog: Catalog, number: int, total: int) -> None:
+        self.number = number
+        self.result: Mapping[str, Any] | None = None
+        self._catalog = catalog
+        self._total = total
+        self._done = 0
+
+    def note(self, scenario: str, said: str) -> None:
+        """One more environment is done, and this came of it."""
+        self._done += 1
+        data = {"done": self._done, "total": self._total, "result": said}
+        self._catalog.add_event(self.number, "progress", data, scenario=scenario)
+
+
+@contextmanager
+def recorded(catalog: Catalog, kind: str, config: Mapping[str, Any], *, total: int) -> Generator[RunRecord]:
+    """Record what happens within the block as a run of this kind: running in this process, then done.
+
+    An interrupt makes it stopped, another exception failed; both come through.
+    """
+    record = RunRecord(catalog, catalog.add_run(kind, config), total)
+    catalog.update_run(record.number, state="running", pid=os.getpid())
+    state = "failed"
+    try:
+        yield record
+        state = "done"
+    except KeyboardInterrupt:
+        state = "stopped"
+        raise
+    finally:
+        catalog.update_run(record.number, state=state, pid=None, result=record.result)
