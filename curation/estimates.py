@@ -28,7 +28,7 @@ class Interval:
     high: float
 
 
-def rate(successes: int, of: int) -> Interval | None:
+def rate(successes: float, of: int) -> Interval | None:
     """A share with Wilson's interval (E. B. Wilson, J. Am. Stat. Assoc. 22:209, 1927); None where nothing was tried."""
     if not of:
         return None
