@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from curation.subset import TEST
 from pipeline.engine.lock import worker
@@ -21,6 +20,7 @@ from train.records import TRAJECTORIES, read_records
 from train.reward import Outcome
 from train.rollout import Plan
 from train.rules import Rules
+from train.sampling import is_openai, sampled
 from train.trajectory import End, Trajectory
 from train.worlds import Worlds, subset_named, tasks_of_subset
 
@@ -35,9 +35,6 @@ SUITE = "heldout"
 RULES = Rules(window=10, stop_on_slip=False)
 """How evaluation differs from training: ten exchanges are seen (arXiv 2602.10090, table 8), and an agent that slips is
 told and goes on, as in upstream's agent; the slips are counted."""
-
-SAMPLING: Mapping[str, Any] = {"temperature": 0.6, "top_p": 0.95, "top_k": 20}
-"""How models are sampled in evaluation (arXiv 2602.10090, table 8)."""
 
 SCRIPTED_AT_ONCE = 16
 """Scripted rollouts at once: enough to keep every processor's workers busy."""
@@ -81,16 +78,13 @@ def plan_for(
     rules: Mapping[str, Any] = {},
 ) -> Plan:
     """The plan of an evaluation: a model, sampled as in the paper unless its profile or `sampling` says otherwise, or
-    a script. `rules` change RULES; a `top_k` of 0 is not sent. OpenAI's own servers know no top_k and take results
-    only for native calls.
+    a script. `rules` change RULES. OpenAI's own servers take results as messages of the user, unless calls are native.
     """
-    own = is_openai(model) if model else False
     at_once = concurrency or (model.concurrency if model else SCRIPTED_AT_ONCE)
+    own = False
     if model is not None:
-        params = {**SAMPLING, **model.params, **sampling}
-        if own or not params["top_k"]:
-            del params["top_k"]
-        model = model.model_copy(update={"params": params, "concurrency": min(1024, at_once)})
+        own = is_openai(model)
+        model = sampled(model, sampling).model_copy(update={"concurrency": min(1024, at_once)})
     fields = {**RULES.model_dump(), "results_as": "user" if own else "tool", **rules}
     return Plan(
         actor=actor,
@@ -102,12 +96,6 @@ def plan_for(
         concurrency=at_once,
         most_tokens=most_tokens or Plan.model_fields["most_tokens"].default,
     )
-
-
-def is_openai(model: Profile) -> bool:
-    """Whether a model is behind OpenAI's own API, or Azure's."""
-    host = urlsplit(model.base_url).hostname or ""
-    return host.endswith("openai.com") or model.api == "azure"
 
 
 def work(
