@@ -21,7 +21,7 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.installed-all: $(VENV)/.installed
-	$(PIP) '.[dev,hf,concepts,train]'
+	$(PIP) '.[dev,hf,concepts,pictures,train]'
 	@touch $@
 
 studio: install  ## set everything up, make 24 environments if there are none, and open the studio on them

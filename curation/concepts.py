@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -121,6 +122,30 @@ def near_duplicates(vectors: np.ndarray, threshold: float, limit: int = 1000) ->
     return total, found
 
 
+def neighbours(vectors: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Each item's most similar others, most similar first (fewer than `count` where there are no more): a row of
+    positions and a row of cosines for each item."""
+    count = min(count, max(len(vectors) - 1, 0))
+    nearest, similarities = [], []
+    for start, block in similarity_blocks(vectors):
+        block[np.arange(len(block)), np.arange(start, start + len(block))] = -np.inf
+        found = np.argsort(-block, axis=1, kind="stable")[:, :count]
+        nearest.append(found)
+        similarities.append(np.take_along_axis(block, found, axis=1))
+    if not nearest:
+        return np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
+    return np.concatenate(nearest), np.concatenate(similarities)
+
+
+def medoids(vectors: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """For each concept (numbered from 0) the member that is most similar to all its members, the first of equals."""
+    sums = np.zeros((int(labels.max(initial=-1)) + 1, vectors.shape[1]), dtype=np.float64)
+    np.add.at(sums, labels, vectors)
+    closeness = np.einsum("ij,ij->i", vectors, sums[labels])
+    order = np.lexsort((np.arange(len(labels)), -closeness, labels))
+    return order[np.unique(labels[order], return_index=True)[1]]
+
+
 def curve(tree: Tree, thresholds: Sequence[float]) -> list[tuple[float, int]]:
     """The number of concepts at each threshold."""
     return [(threshold, tree.count(threshold)) for threshold in thresholds]
@@ -158,7 +183,7 @@ def concept_names(texts: Sequence[str], labels: Sequence[int], words: int = 3) -
     weights: list[defaultdict[str, float]] = [defaultdict(float) for _ in range(max(labels, default=-1) + 1)]
     everywhere: defaultdict[str, float] = defaultdict(float)
     for text, label in zip(texts, labels, strict=True):
-        for word, uses in Counter(_telling_words(text)).items():
+        for word, uses in _word_counts(text).items():
             weights[label][word] += math.log1p(uses)
             everywhere[word] += math.log1p(uses)
     average = sum(everywhere.values()) / max(len(weights), 1)
@@ -168,6 +193,12 @@ def concept_names(texts: Sequence[str], labels: Sequence[int], words: int = 3) -
         names.append(", ".join(sorted(score, key=lambda word: (-score[word], word))[:words]) or "unnamed")
     uses = Counter(names)
     return [name if uses[name] == 1 else f"{name} ({number})" for number, name in enumerate(names)]
+
+
+@lru_cache(maxsize=ITEM_LIMIT)
+def _word_counts(text: str) -> Counter[str]:
+    """Kept, because the same texts are named again at every threshold."""
+    return Counter(_telling_words(text))
 
 
 def _telling_words(text: str) -> Iterator[str]:
@@ -180,4 +211,6 @@ def _telling_words(text: str) -> Iterator[str]:
 def _singular(word: str) -> str:
     if word.endswith("ies") and len(word) > 4:
         return f"{word[:-3]}y"
+    if word.endswith(("ches", "shes", "sses", "xes")):
+        return word[:-2]
     return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word

@@ -10,6 +10,7 @@ from pipeline.errors import UserError
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "concepts": ("numpy", "scipy", "sklearn", "sentence_transformers", "umap", "plotly"),
+    "pictures": ("PIL",),
     "hf": ("pyarrow", "datasets", "huggingface_hub"),
     "train": ("torch", "transformers", "trl", "accelerate", "peft", "datasets"),
 }

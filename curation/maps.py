@@ -10,12 +10,18 @@ from pathlib import Path
 import numpy as np
 
 from curation.embeddings import ModelFailed, VectorCache, model_process
+from curation.extras import require
 from pipeline.errors import UserError
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 """Eight colours that colour-blind readers can tell apart (Okabe and Ito 2008)."""
 GLYPHS = ("circle", "square", "diamond", "triangle-up", "x", "star", "pentagon", "cross")
-"""Marker shapes of the page; with the palette they make 64 looks, so that concepts never differ by colour alone."""
+"""Marker shapes of page and picture; with the palette they make 64 looks: concepts never differ by colour alone."""
+
+
+def look(concept: int) -> tuple[str, str]:
+    """A concept's colour and marker shape on the page and the picture."""
+    return PALETTE[concept % len(PALETTE)], GLYPHS[concept // len(PALETTE) % len(GLYPHS)]
 
 
 class Layout(StrEnum):
@@ -56,6 +62,33 @@ def _umap(vectors: np.ndarray, seed: int) -> np.ndarray:
             raise UserError(f"UMAP cannot place the items ({error}); the pca layout needs nothing more.") from error
 
 
+def require_format(path: Path) -> None:
+    """Raise UserError unless a map can be written under this name, by its ending and what is installed."""
+    match path.suffix.lower():
+        case ".html":
+            require("concepts", "A map as a page")
+        case ".png":
+            require("pictures", "A map as PNG")
+        case _:
+            raise UserError(f"A map is a page or a picture: name it FILE.html or FILE.png, not {path.name}.")
+
+
+def write_map(
+    path: Path, points: np.ndarray, names: Sequence[str], labels: Sequence[int], *, concepts: Sequence[str], title: str
+) -> None:
+    """Write a map in the format of its file's ending: an interactive page or a picture.
+
+    Raises UserError for another ending, where what the format needs is not installed, or where it cannot be written.
+    """
+    require_format(path)
+    if path.suffix.lower() == ".png":
+        from curation.pictures import write_picture
+
+        write_picture(path, points, labels, concepts=concepts, title=title)
+    else:
+        write_page(path, points, names, labels, concepts=concepts, title=title)
+
+
 def write_page(
     path: Path,
     points: np.ndarray,
@@ -83,8 +116,8 @@ def write_page(
             text=[names[member] for member in members],
             hovertemplate="%{text}<extra>%{fullData.name}</extra>",
             marker={
-                "color": PALETTE[concept % len(PALETTE)],
-                "symbol": GLYPHS[concept // len(PALETTE) % len(GLYPHS)],
+                "color": look(concept)[0],
+                "symbol": look(concept)[1],
                 "size": 9,
                 "line": {"width": 0.5, "color": "white"},
             },

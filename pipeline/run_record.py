@@ -1,4 +1,4 @@
-"""Work that goes through environments one by one, as a run that others can watch in the catalog."""
+"""Work that takes a while, as a run that others can watch in the catalog."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.catalog import Catalog
 class RunRecord:
     """One run that is worked on; `result` is kept at its end."""
 
-    def __init__(self, catalog: Catalog, number: int, total: int) -> None:
+    def __init__(self, catalog: Catalog, number: int, total: int = 0) -> None:
         self.number = number
         self.result: Mapping[str, Any] | None = None
         self._catalog = catalog
@@ -26,9 +26,13 @@ class RunRecord:
         data = {"done": self._done, "total": self._total, "result": said}
         self._catalog.add_event(self.number, "progress", data, scenario=scenario)
 
+    def progress(self, done: int, total: int) -> None:
+        """So much is done, where work does not go environment by environment."""
+        self._catalog.add_event(self.number, "progress", {"done": done, "total": total})
+
 
 @contextmanager
-def recorded(catalog: Catalog, kind: str, config: Mapping[str, Any], *, total: int) -> Generator[RunRecord]:
+def recorded(catalog: Catalog, kind: str, config: Mapping[str, Any], *, total: int = 0) -> Generator[RunRecord]:
     """Record what happens within the block as a run of this kind: running in this process, then done.
 
     An interrupt makes it stopped, another exception failed; both come through.

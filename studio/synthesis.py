@@ -51,6 +51,7 @@ class Wanted:
     gates: tuple[str, ...] = ()
     budget: float | None = None
     nearness: str = "auto"
+    hint: str = ""
     replay: bool = False
 
 
@@ -86,6 +87,7 @@ def set_up(opened: Workspace, wanted: Wanted) -> Run:
             "budget": wanted.budget,
             "seed": wanted.seed,
             "nearness": nearness,
+            "hint": wanted.hint,
             "replay": wanted.replay,
         }
     )

@@ -39,5 +39,7 @@ class Config(BaseModel):
     """The pinned time of the environments made."""
     nearness: Literal["model", "endpoint", "ngrams"] = "ngrams"
     """How scenarios are compared: by a sentence embedding model here, by an endpoint, by character n-grams."""
+    hint: str = ""
+    """What a person tells stage 1 to make: it goes into every request for new scenarios."""
     replay: bool = False
     """Answer from the kept replies only."""

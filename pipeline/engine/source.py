@@ -81,7 +81,7 @@ async def batch(engine: Engine, before: list[Scenario], number: int, at: int) ->
     """The scenarios of one request of a round, scored; none where none came in the form that was asked for."""
     slot, sample = f"{number}.{at}", 1000 * number + 10 * at  # apart even where two rounds show the same examples
     rng = random.Random(f"{engine.config.seed}/{slot}")  # noqa: S311 - it chooses examples
-    content = await _made(engine, stage.invent_step(engine.known, before, slot, rng), sample)
+    content = await _made(engine, stage.invent_step(engine.known, before, slot, rng, hint=engine.config.hint), sample)
     if content is None:
         return []
     candidates = stage.candidates_in(content)

@@ -115,8 +115,10 @@ def rare_categories(categories: Sequence[str], admitted: Sequence[Scenario], lim
     return sorted(dict.fromkeys(categories), key=lambda category: counts[category])[:limit]
 
 
-def invent_step(known: Sequence[Scenario], admitted: Sequence[Scenario], slot: str, rng: random.Random) -> Step:
-    """A request for a batch of new scenarios, with some of the known ones as examples."""
+def invent_step(
+    known: Sequence[Scenario], admitted: Sequence[Scenario], slot: str, rng: random.Random, *, hint: str = ""
+) -> Step:
+    """A request for a batch of new scenarios, with some of the known ones as examples, and what a person wants."""
     categories = [scenario.category for scenario in known]
     shown = rng.sample(list(known), min(SHOWN, len(known)))
     examples = "\n\n".join(f"{each.name} [{each.category}]: {each.description}" for each in shown)
@@ -132,6 +134,7 @@ def invent_step(known: Sequence[Scenario], admitted: Sequence[Scenario], slot: s
             known=examples + others,
             wanted=", ".join(rare_categories(categories, admitted)),
             categories=", ".join(sorted(set(categories))),
+            hint=f"\n\nThe person who asks for them says: {hint}" if hint else "",
             count=BATCH,
         ),
         schema=SHAPE,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from pipeline.words import number_of
 from studio.commands.options import (
     counted,
     json_option,
@@ -13,14 +15,16 @@ from studio.commands.options import (
     print_json,
     print_table,
     say,
+    watched,
     workspace_option,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
     from curation.diversity import Comparison, Diversity
+    from curation.maps import Layout
     from curation.survey import Survey
     from pipeline.workspace import Workspace
 
@@ -52,7 +56,13 @@ SHOWN = 20
 @click.option("--model", metavar="NAME", help="A sentence model or a profile of the settings; ngrams: none.")
 @click.option("--base-url", metavar="URL", help="An OpenAI-compatible endpoint that has the model.")
 @click.option("--threads", type=click.IntRange(1), help="Processor threads for the model [default: its own choice].")
-@click.option("--map", "page", metavar="FILE.html", type=click.Path(dir_okay=False), help="Write an interactive map.")
+@click.option(
+    "--map",
+    "map_file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Write a map: an interactive page (FILE.html) or a picture (FILE.png).",
+)
 @click.option(
     "--layout", type=click.Choice(["umap", "pca"]), default="umap", show_default=True, help="How the map is laid out."
 )
@@ -61,6 +71,7 @@ SHOWN = 20
     "--name-by", metavar="MODEL", help="Let a profile of the settings name the concepts [default: their words]."
 )
 @click.option("--save", is_flag=True, help="Keep each environment's concept in the catalog.")
+@click.option("--keep", is_flag=True, help="Keep the measurement for the studio's Concepts screen.")
 @json_option
 @workspace_option
 def diversity_command(**options: Any) -> None:
@@ -86,13 +97,20 @@ def diversity_command(**options: Any) -> None:
     require("concepts", "Counting concepts")
     from curation.diversity import document, keep_concepts
     from curation.embeddings import choose_model
+    from curation.landscape import keep_landscape, make_landscape
+    from curation.maps import Layout, require_format
     from curation.survey import compare_with, survey
     from curation.views import View
 
     view = View(options["view"])
+    map_file = Path(options["map_file"]) if options["map_file"] else None
+    if map_file:
+        require_format(map_file)
     asked = {"where": options["where"], "threshold": options["threshold"]}
-    effort = {"threads": options["threads"], "progress": counted("embedded")}
-    with open_workspace(options["workspace"]) as opened:
+    with open_workspace(options["workspace"]) as opened, _progress(opened, options) as progress:
+        effort = {"threads": options["threads"], "progress": progress}
+        layout = Layout(options["layout"])
+        version = opened.catalog.newest_version()
         model = choose_model(opened.settings, options["model"], options["base_url"])
         found = survey(opened, view, model, **asked, **effort)
         if options["judge"]:
@@ -102,10 +120,13 @@ def diversity_command(**options: Any) -> None:
         if options["name_by"]:
             measured = _named(opened, measured, options["name_by"])
         comparison = compare_with(opened, found, Path(options["against"]), **effort) if options["against"] else None
-        if options["page"]:
-            _write_map(opened.path, Path(options["page"]), found, measured, options["layout"])
+        if map_file:
+            _write_map(opened.path, map_file, found, measured, layout)
         if options["save"]:
             keep_concepts(opened.catalog, measured)
+        if options["keep"]:
+            landscape = make_landscape(opened, found, where=options["where"], version=version, layout=layout)
+            keep_landscape(opened.path, landscape)
     if options["as_json"]:
         beside = {"missing": found.lacking, "calibration": found.calibration, "against": comparison}
         print_json(document(measured, view, model) | beside)
@@ -113,6 +134,17 @@ def diversity_command(**options: Any) -> None:
         _print(measured, view.value, found.lacking)
         if comparison:
             _print_comparison(comparison, options["against"])
+
+
+@contextmanager
+def _progress(opened: Workspace, options: Mapping[str, Any]) -> Generator[Callable[[int, int], None]]:
+    """How to tell how far it is: on the terminal, and as a run where the studio is to see it."""
+    if not options["keep"]:
+        yield counted("embedded")
+        return
+    asked = {key: options[key] for key in ("view", "where", "model", "threshold", "layout") if options[key]}
+    with watched(opened, "diversity", asked, "embedded") as (_, progress):
+        yield progress
 
 
 def _named(opened: Workspace, measured: Diversity, model: str) -> Diversity:
@@ -140,19 +172,20 @@ def _judge(workspace: Path, found: Survey, count: int) -> None:
             add_judgement(workspace, a, b, answer == "y")
 
 
-def _write_map(workspace: Path, path: Path, found: Survey, measured: Diversity, layout: str) -> None:
+def _write_map(workspace: Path, path: Path, found: Survey, measured: Diversity, layout: Layout) -> None:
     from curation.diversity import vector_cache
-    from curation.maps import Layout, coordinates, write_page
+    from curation.maps import coordinates, write_map
 
     with vector_cache(workspace) as cache:
-        points = coordinates(found.vectors, Layout(layout), cache)
-    write_page(
+        points = coordinates(found.vectors, layout, cache)
+    write_map(
         path,
         points,
         [item.name for item in found.items],
         measured.labels,
         concepts=measured.names,
-        title=f"{len(measured.items)} environments, {measured.concepts} concepts at {measured.threshold:g}",
+        title=f"{number_of(len(measured.items), 'environment')}, {number_of(measured.concepts, 'concept')} at "
+        f"{measured.threshold:g}",
     )
     say(f"Map: {path}")
 
@@ -177,10 +210,10 @@ def _print(measured: Diversity, view: str, lacking: Sequence[str]) -> None:
     rows = list(zip(range(measured.concepts), sizes, measured.names, strict=True))
     print_table(["concept", "environments", "about"], rows[:SHOWN])
     if len(rows) > SHOWN:
-        say(f"… and {len(rows) - SHOWN:,} more concepts; --json has all.")
+        say(f"… and {number_of(len(rows) - SHOWN, 'more concept')}; --json has all.")
     for key in sorted({key for item in measured.items for key in item.groups}):
         groups = measured.groups(key)
-        say(f"{len(groups)} by {key}: {sum(group.items for group in groups)} environments")
+        say(f"{len(groups)} by {key}: {number_of(sum(group.items for group in groups), 'environment')}")
         shown = [(group.value, group.items, group.concepts, group.own) for group in groups[:SHOWN]]
         print_table([key, "environments", "concepts", "only here"], shown)
     if pairs:
@@ -188,7 +221,9 @@ def _print(measured: Diversity, view: str, lacking: Sequence[str]) -> None:
         shown = [(names[p.a], names[p.b], f"{p.similarity:.2f}") for p in measured.duplicates[:SHOWN]]
         print_table(["near-duplicate", "of", "similarity"], shown)
     if lacking:
-        say(f"{len(lacking)} environments have nothing to compare in this view: {', '.join(lacking[:5])} …")
+        have = "has" if len(lacking) == 1 else "have"
+        names = ", ".join(lacking[:5]) + (" …" if len(lacking) > 5 else "")
+        say(f"{number_of(len(lacking), 'environment')} {have} nothing to compare in this view: {names}")
 
 
 def _figure(value: float | None) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +12,7 @@ import rich_click as click
 
 if TYPE_CHECKING:
     from pipeline.model import Environment
+    from pipeline.run_record import RunRecord
     from pipeline.workspace import Workspace
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -133,6 +135,24 @@ def number_of(number: int, noun: str) -> str:
 def say(message: str) -> None:
     """Print progress or a remark on stderr."""
     click.echo(message, err=True)
+
+
+@contextmanager
+def watched(
+    opened: Workspace, kind: str, asked: Mapping[str, Any], what: str
+) -> Generator[tuple[RunRecord, Callable[[int, int], None]]]:
+    """Record what happens within the block as a run; gives the record, and a progress callback that tells both the
+    terminal (as `counted` does) and whoever watches the run."""
+    from pipeline.run_record import recorded
+
+    with recorded(opened.catalog, kind, asked) as record:
+        show = counted(what)
+
+        def progress(done: int, total: int) -> None:
+            show(done, total)
+            record.progress(done, total)
+
+        yield record, progress
 
 
 def counted(what: str) -> Callable[[int, int], None]:

@@ -34,6 +34,7 @@ from studio.commands.options import (
 @click.option(
     "--seeds", type=click.Path(dir_okay=False), help="JSONL with name, description and category to start from."
 )
+@click.option("--hint", default="", metavar="TEXT", help="What the model is told to make: a kind of service, a place.")
 @click.option("--model", metavar="M", help="A model's name, or a profile's [default: the settings' profiles].")
 @click.option("--base-url", metavar="U", help="The OpenAI-compatible server, for example http://localhost:8000/v1.")
 @click.option(
@@ -103,7 +104,7 @@ def with_model(
             run = unfinished(opened, number)
         else:
             assert count is not None
-            names = ("seed", "seeds", "model", "base_url", "gates", "budget", "nearness", "replay")
+            names = ("seed", "seeds", "model", "base_url", "gates", "budget", "nearness", "hint", "replay")
             run = set_up(opened, Wanted(count, **{name: options[name] for name in names}))
             if not yes and not options["replay"] and sys.stdin.isatty():
                 confirm(run)
@@ -123,6 +124,7 @@ def by_rules(
     seed: int,
     size: str,
     domain: str | None,
+    hint: str,
     as_json: bool,
     workspace: str | None,
     **_: Any,
@@ -135,6 +137,8 @@ def by_rules(
 
     if count is None:
         raise UserError("Say how many environments are wanted: --count N.")
+    if hint:
+        raise UserError("Rules make what the domain files say: a hint needs a model, so leave --offline or --hint out.")
     request = Request(count, seed, cast(Size, size), domain)
     next(planned(request))  # an unknown domain is said before a workspace is made for it
     with open_workspace(workspace, create=True) as opened:

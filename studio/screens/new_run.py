@@ -34,9 +34,13 @@ FIELDS = {
 
 
 class NewRunScreen(ModalScreen[tuple[str, ...] | None]):
-    """Answers with the arguments for `awm-studio`, or None."""
+    """Answers with the arguments for `awm-studio`, or None. A `hint`, what the model is told to make, can be edited."""
 
     BINDINGS = bindings("new")
+
+    def __init__(self, hint: str = "") -> None:
+        super().__init__()
+        self._hint = hint
 
     def compose(self) -> ComposeResult:
         """The choices, each on its line."""
@@ -51,6 +55,9 @@ class NewRunScreen(ModalScreen[tuple[str, ...] | None]):
             for name, (label, empty) in FIELDS.items():
                 yield Static(label, classes="field-label")
                 yield Input("20" if name == "count" else "", placeholder=empty, compact=True, id=f"new-{name}")
+            if self._hint:
+                yield Static("What the model is told to make", classes="field-label")
+                yield Input(self._hint, compact=True, id="new-hint")
             yield Static("", id="new-cost", classes="hint", markup=False)
             yield Static("", id="new-problem", classes="field-problem", markup=False)
         yield Footer(compact=True, show_command_palette=False)
@@ -96,9 +103,14 @@ class NewRunScreen(ModalScreen[tuple[str, ...] | None]):
         if not count.isdigit() or int(count) < 1:
             raise UserError(f"{count!r} is no number of environments: write a whole number from 1.")
         yield from ("synth", "--count", count)
+        hint = self._typed("hint") if self._hint else ""
         if self._maker == OFFLINE:
+            if hint:
+                raise UserError("Rules make what the domain files say: choose a model, or empty the last line.")
             yield "--offline"
             return
+        if hint:
+            yield from ("--hint", hint)
         kind, _, profile = self._maker.partition(":")
         if model := self._typed("model") or (profile if kind == "profile" else ""):
             yield from ("--model", model)

@@ -15,7 +15,7 @@ import numpy as np
 
 from curation import maps
 from curation.embeddings import VectorCache
-from curation.maps import Layout, coordinates, write_page
+from curation.maps import Layout, coordinates, require_format, write_map, write_page
 from pipeline.errors import UserError
 
 
@@ -89,3 +89,33 @@ def test_a_page_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     pytest.importorskip("plotly")
     with pytest.raises(UserError, match=r"map\.html cannot be written"):
         write_page(tmp_path / "no" / "map.html", np.zeros((0, 2)), [], [], concepts=[], title="")
+
+
+@pytest.mark.parametrize("name", ["map.svg", "map", "map.html.gz"])
+def test_a_map_of_another_format_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=r"FILE\.html or FILE\.png"):
+        require_format(tmp_path / name)
+
+
+def test_a_picture_without_pillow_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("curation.extras.missing", lambda extra: ("PIL",) if extra == "pictures" else ())
+    with pytest.raises(UserError, match=r"A map as PNG needs PIL.*\[pictures\]"):
+        require_format(tmp_path / "map.png")
+
+
+def test_a_picture_has_every_concept_in_its_colour(tmp_path: Path) -> None:
+    image_module = pytest.importorskip("PIL.Image")
+    points = np.array([[-1, -1], [1, 1], [0, 0.5]], dtype=np.float32)
+    write_map(tmp_path / "map.png", points, list("abc"), [0, 0, 1], concepts=["rides", "farms"], title="Three")
+    with image_module.open(tmp_path / "map.png") as image:
+        assert image.size == (1600, 1000)
+        colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 24)}
+    assert {(0, 0x72, 0xB2), (0xE6, 0x9F, 0)} <= colours
+    assert list(tmp_path.iterdir()) == [tmp_path / "map.png"]
+
+
+def test_a_picture_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("PIL.Image")
+    points = np.zeros((1, 2), dtype=np.float32)
+    with pytest.raises(UserError, match="cannot be written"):
+        write_map(tmp_path / "none" / "map.png", points, ["a"], [0], concepts=["one"], title="One")

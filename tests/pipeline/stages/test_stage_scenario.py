@@ -76,6 +76,15 @@ async def test_no_more_than_there_is_room_for():
     assert (names, why) == (["A", "B"], {})
 
 
+def test_a_hint_goes_into_the_request_and_without_one_nothing_changes():
+    def prompt(**hint: str) -> str:
+        return invent_step([one("A")], [], "1.0", random.Random(1), **hint).prompt[-1].content
+
+    assert "The person who asks for them says: More bell foundries." in prompt(hint="More bell foundries.")
+    assert prompt(hint="") == prompt()
+    assert "The person who asks" not in prompt()
+
+
 def test_requests_are_steered_to_rare_categories_and_are_reproducible():
     known = [one(f"K{n}", category) for n, category in enumerate(["a", "b", "b", "c"] * 4)]
     first = invent_step(known, [one("X", "a"), one("Y", "c")], "1.0", random.Random("seed"))
