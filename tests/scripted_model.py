@@ -143,7 +143,7 @@ def _endpoint(operation: str, method: str, path: str, parameters: dict[str, Any]
         "operation_id": operation,
         "tags": ["items"],
         "request_params": parameters,
-        "response": _ITEM,
+        "response": {"type": "array", "items": _ITEM} if operation.startswith("list_") else _ITEM,
         "required_tables": ["items"],
         "required_fields": {"items": ["id", "name", "state", "price"]},
     }

@@ -13,6 +13,7 @@ from curation.audit.summary import by_category, summary
 from curation.audit.verdicts import RULES, WORST
 from pipeline.errors import UserError
 from pipeline.snapshots import replace_file
+from pipeline.words import number_of
 
 TITLE = "Audit of verifiers"
 CATEGORY_TITLES = {"mode": "By mode", "task": "By what the task wants", "steps": "By length of the known solution",
@@ -52,14 +53,15 @@ def report(audits: Sequence[EnvironmentAudit]) -> Iterator[Block]:
 
 def _opening(totals: Mapping[str, Any]) -> str:
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in totals["verdicts"].items())
-    text = f"{totals['verifiers']} verifiers of {totals['environments']} environments: {verdicts}. "
+    verifiers = number_of(totals["verifiers"], "verifier")
+    text = f"{verifiers} of {number_of(totals['environments'], 'environment')}: {verdicts}. "
     if totals["only_collateral"]:
         text += (
             f"{totals['only_collateral']} of the loose ones accept nothing worse than changes that nobody asked for; "
             "a guard would take care of that. "
         )
     if totals["excluded"]:
-        text += "Left out of the rates: " + "; ".join(f"{n} {why}" for why, n in totals["excluded"].items()) + ". "
+        text += "Left out of the rates: " + "; ".join(f"{why} ({n})" for why, n in totals["excluded"].items()) + ". "
     return text + "Intervals are Wilson's at 95 %."
 
 

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
 from pipeline.findings import Finding
 from pipeline.model import Environment, Part
-from pipeline.rules.calls import call_findings
+from pipeline.rules.called import call_tools
+from pipeline.rules.calls import called_findings
 from pipeline.rules.database import database_findings
 from pipeline.rules.interface import interface_findings, spec_findings, unknown_columns
+from pipeline.rules.repeats import Loading, repeat_findings
 from pipeline.rules.rows import rows_findings
 from pipeline.rules.schema import columns_of, schema_findings
 from pipeline.rules.tasks import one_task
+from pipeline.rules.tool_schemas import tool_schema_findings
 from pipeline.rules.verifiers import verifier_findings
 from pipeline.runtime.build import Build
-from pipeline.runtime.host import Host, LoadFailed
+from pipeline.runtime.host import Host, HostedProgram, LoadFailed
 
 Status = Literal["pass", "warn", "fail"]
 
@@ -60,13 +64,12 @@ def check_environment(environment: Environment, host: Host, *, seed: int = 0) ->
             rows = sum(build.tables.values())
             findings += built_findings(environment, build)
             initial = build.snapshot
+            load = partial(host.program, environment, snapshot=build.snapshot, cache=False)
             if environment.code is not None:
                 try:
-                    with host.program(environment, snapshot=build.snapshot) as program:
+                    with load() as program:
                         tools, initial = len(program.tools), program.template
-                        findings += program.findings
-                        findings += interface_findings(environment, program.tools)
-                        findings += call_findings(environment, program, seed=seed)
+                        findings += program_findings(environment, program, load, seed)
                 except LoadFailed as failed:
                     findings.append(failed.finding)
             findings += verifier_findings(environment, host, initial)
@@ -83,6 +86,16 @@ def built_findings(environment: Environment, build: Build) -> Iterator[Finding]:
     yield from schema_findings(build.snapshot)
     yield from rows_findings(environment, build)
     yield from unknown_columns(environment.operations, columns_of(build.snapshot))
+
+
+def program_findings(environment: Environment, program: HostedProgram, load: Loading, seed: int) -> Iterator[Finding]:
+    """What the loaded program shows by itself, against the spec, and when it is called and called again."""
+    yield from program.findings
+    yield from interface_findings(environment, program.tools)
+    yield from tool_schema_findings(program.tools)
+    made = list(call_tools(program, seed=seed))
+    yield from called_findings(environment, program, made)
+    yield from repeat_findings(program, made, load)
 
 
 def missing_parts(environment: Environment) -> Iterator[Finding]:

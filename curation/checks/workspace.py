@@ -13,7 +13,7 @@ from pipeline.catalog import Catalog
 from pipeline.model import content_hash
 from pipeline.runtime.host import Host
 
-RULES_VERSION = 2
+RULES_VERSION = 3
 """Raised when a check is added or changed, so that kept results are not mistaken for current ones."""
 
 

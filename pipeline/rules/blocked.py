@@ -27,11 +27,15 @@ def tasks_reading(environment: Environment, tables: Iterable[str]) -> tuple[int,
 
 
 def tasks_about(environment: Environment, table: str) -> tuple[int, ...]:
-    """The tasks whose verifiers read a table, or whose text names what its rows are ("question" for `questions`)."""
+    """The tasks whose verifiers read a table, or whose text names what its rows are."""
+    return tuple(sorted({*tasks_reading(environment, [table]), *tasks_naming_thing(environment, table)}))
+
+
+def tasks_naming_thing(environment: Environment, table: str) -> tuple[int, ...]:
+    """The tasks whose text names what a table's rows are ("question" for `questions`)."""
     words = table.lower().replace("_", " ")
     thing = re.compile(rf"\b{re.escape(words.removesuffix('s'))}(s|es)?\b")
-    named = (task for task, text in enumerate(environment.tasks) if thing.search(text.lower()))
-    return tuple(sorted({*tasks_reading(environment, [table]), *named}))
+    return tuple(task for task, text in enumerate(environment.tasks) if thing.search(text.lower()))
 
 
 def tasks_naming(environment: Environment, values: Iterable[str]) -> tuple[int, ...]:

@@ -1,60 +1,63 @@
-"""Checks by calling: every tool once, with arguments made from its schema and real rows."""
+"""Checks by calling: every tool, with what is wrong with its replies and its effects."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pipeline.findings import Finding
-from pipeline.model import Call, Environment
+from pipeline.model import Environment
 from pipeline.rules.blocked import tasks_reading
-from pipeline.runtime.arguments import sample_arguments
-from pipeline.runtime.host import HostedProgram, Reply
+from pipeline.rules.called import Called, call_tools
+from pipeline.rules.effects import effect_findings
+from pipeline.rules.responses import RESPONSE_REFUSED, response_findings
+from pipeline.runtime.host import HostedProgram
 from pipeline.runtime.tools import Tool
-
-TRIES = 3
-"""Argument samples tried for a tool until one is accepted; a refusal (4xx) may be the sample's fault."""
 
 FAULTS = {
     "server_error": ("tool_server_error", "answers plausible arguments with a server error"),
     "timeout": ("tool_timeout", "does not answer within the time limit"),
     "crash": ("tool_crash", "ends the process it runs in"),
 }
+"""The finding for each kind of error that is the environment's fault, and its message."""
 
 
 def call_findings(environment: Environment, program: HostedProgram, *, seed: int = 0) -> Iterator[Finding]:
-    """Call every tool on a fresh instance; server errors, hangs and crashes are faults of the environment.
+    """Call every tool (see `called`) and judge what came of it; `seed` chooses the arguments."""
+    yield from called_findings(environment, program, list(call_tools(program, seed=seed)))
 
-    A tool is called with up to `TRIES` samples until one is accepted, and the first fault met is reported.
-    Refusals (4xx) are no fault: sampled arguments can break a rule of the scenario.
+
+def called_findings(environment: Environment, program: HostedProgram, made: Sequence[Called]) -> Iterator[Finding]:
+    """What calls show: faults of tools, replies unlike those declared, effects that are missing or should not be."""
+    yield from fault_findings(environment, program.tools, made)
+    yield from response_findings(environment.operations, made)
+    yield from effect_findings(program, made)
+
+
+def fault_findings(environment: Environment, tools: Sequence[Tool], made: Iterable[Called]) -> Iterator[Finding]:
+    """Server errors, hangs and crashes are faults of the environment.
+
+    Refusals (4xx) are none: sampled arguments can break a rule of the scenario.
     """
-    for tool in program.tools:
-        for attempt in range(TRIES):
-            call = Call(tool.name, sample_arguments(tool.input_schema, program.template, seed=seed + attempt))
-            with program.instance() as instance:
-                reply = instance.call(call.tool, dict(call.arguments))
-            if reply.error is not None and reply.error.kind in FAULTS:
-                yield faulty_tool(environment, program.tools, tool, call, reply)
-                break
-            if reply.ok:
-                break
-
-
-def faulty_tool(environment: Environment, tools: Sequence[Tool], tool: Tool, call: Call, reply: Reply) -> Finding:
-    """The finding for a tool whose call failed by the environment's fault."""
-    assert reply.error is not None
-    code, message = FAULTS[reply.error.kind]
-    detail = reply.error.detail if isinstance(reply.error.detail, dict) else {}
-    line = f": {detail['code_line'].strip()}" if detail.get("code_line") else ""
-    return Finding(
-        code,
-        "error",
-        f"code: {tool.name}",
-        f"{tool.name} {message}",
-        evidence=f"{json.dumps(dict(call.arguments), ensure_ascii=False)} → {reply.error.message}{line}",
-        remedy="correct the handler so that it succeeds, or refuses with a 4xx and a reason",
-        tasks=tasks_only_this_tool_serves(environment, tools, tool),
-    )
+    for called in made:
+        if called.fault is None or called.reply.error is None:
+            continue
+        error = called.reply.error
+        code, message = FAULTS[called.fault]
+        remedy = "correct the handler so that it succeeds, or refuses with a 4xx and a reason"
+        if (error.exception or "").endswith(RESPONSE_REFUSED):
+            code, message = "response_invalid", "answers what its own response model forbids, so a server answers 500"
+            remedy = "return what the response model declares, or let the model allow what the rows hold"
+        detail = error.detail if isinstance(error.detail, dict) else {}
+        line = f": {detail['code_line'].strip()}" if detail.get("code_line") else ""
+        yield Finding(
+            code,
+            "error",
+            f"code: {called.tool.name}",
+            f"{called.tool.name} {message}",
+            evidence=f"{called.asked} → {error.message}{line}",
+            remedy=remedy,
+            tasks=tasks_only_this_tool_serves(environment, tools, called.tool),
+        )
 
 
 def tasks_only_this_tool_serves(environment: Environment, tools: Sequence[Tool], tool: Tool) -> tuple[int, ...]:

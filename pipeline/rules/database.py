@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pipeline.findings import Finding
 from pipeline.model import Environment
 from pipeline.rules.blocked import literals, tasks_about, tasks_naming, tasks_reading, with_quotes_doubled
+from pipeline.rules.dates import clock_in_rows
 from pipeline.runtime.build import Build, FailedStatement
+from pipeline.words import number_of
 
 SHOWN = 300
 """Characters of a statement that are shown as evidence."""
@@ -33,7 +35,7 @@ def missing_table(environment: Environment, build: Build, table: str) -> Finding
     needed_by = [op.operation_id for op in environment.operations if name in (t.lower() for t in op.tables)]
     evidence = [cause.error + ": " + cause.sql[:SHOWN]] if cause else []
     if inserts:
-        evidence.append(f"{len(inserts)} inserts into it were lost")
+        evidence.append(f"{number_of(len(inserts), 'insert')} into it lost")
     if needed_by:
         evidence.append(f"needed by {', '.join(needed_by)}")
     return Finding(
@@ -93,22 +95,8 @@ def broken_references(environment: Environment, build: Build) -> Iterator[Findin
             "foreign_key_broken",
             "warn",
             f"sample: {table}",
-            f"{len(rows)} rows of {table} refer to rows of {parent} that do not exist",
+            f"{number_of(len(rows), 'row')} of {table} without the row of {parent} that is referred to",
             evidence=", ".join(f"rowid {row['rowid']}" for row in rows[:10]),
             remedy=f"add the missing rows of {parent}, or correct the references",
             tasks=tasks_reading(environment, [table]),
-        )
-
-
-def clock_in_rows(environment: Environment) -> Iterator[Finding]:
-    """Rows whose values depend on the day the database is built."""
-    inserts = [sql.lower() for table in environment.sample for sql in table.inserts]
-    moving = sum("'now'" in sql or "current_" in sql for sql in inserts)
-    if moving:
-        yield Finding(
-            "relative_dates",
-            "info",
-            "sample",
-            f"{moving} of {len(inserts)} inserts use the current time",
-            remedy=f"instances are pinned to {environment.now:%Y-%m-%d %H:%M} so that rebuilding gives the same rows",
         )

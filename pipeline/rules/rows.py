@@ -9,7 +9,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pipeline.findings import Finding
+from pipeline.rules.blocked import tasks_naming_thing
+from pipeline.rules.dates import task_dates
 from pipeline.rules.quotes import quotes
+from pipeline.words import number_of
 
 if TYPE_CHECKING:
     from pipeline.model import Environment
@@ -39,7 +42,8 @@ def rows_findings(environment: Environment, build: Build) -> Iterator[Finding]:
     yield from too_much_lost(build)
     if build.ok:
         rows = read_rows(build.snapshot)
-        yield from empty_tables(rows)
+        yield from empty_tables(environment, rows)
+        yield from task_dates(environment, rows)
         yield from nobody_signed_in(rows)
         yield from absent_entities(environment.tasks, rows)
         yield from reached_goals(environment.tasks, rows)
@@ -54,20 +58,43 @@ def too_much_lost(build: Build) -> Iterator[Finding]:
             "rows_lost",
             "error",
             "sample",
-            f"{lost} of {tried} rows were lost, more than {LOST_SHARE:.0%}",
+            f"{number_of(lost, 'row')} of {tried} lost, more than {LOST_SHARE:.0%}",
             remedy="correct the statements that failed",
         )
 
 
-def empty_tables(rows: Mapping[str, Sequence[Row]]) -> Iterator[Finding]:
-    """Tables without a row: nothing can be found in them."""
+MAKING = re.compile(
+    r"^\W*(?:please\s+)?(?:add|apply|assign|attach|book|create|design|draft|enrol|enroll|file|generate|invite|issue|leave|"
+    r"log|make|open|order|place|plan|post|rate|record|register|report|request|reserve|review|save|schedule|send|set\s+up|"
+    r"share|start|submit|subscribe|tag|write)\b",
+    re.I,
+)
+"""How a task begins that makes rows: it needs none of them to be there."""
+
+
+def empty_tables(environment: Environment, rows: Mapping[str, Sequence[Row]]) -> Iterator[Finding]:
+    """Tables without a row: nothing can be found in them, least of all what tasks look for."""
     empty = sorted(table for table, found in rows.items() if not found)
+    for table in empty:
+        needed = tuple(
+            task for task in tasks_naming_thing(environment, table) if not MAKING.match(environment.tasks[task])
+        )
+        if needed:
+            yield Finding(
+                "table_empty_needed",
+                "warn",
+                f"sample: {table}",
+                f"{table} has no rows, and {number_of(len(needed), 'task')} cannot find any",
+                evidence=environment.tasks[needed[0]],
+                remedy=f"add rows of {table}",
+                tasks=needed,
+            )
     if empty:
         yield Finding(
             "table_empty",
             "warn",
             f"sample: {', '.join(empty)}",
-            f"{len(empty)} tables have no rows",
+            f"{number_of(len(empty), 'table')} without a row",
             remedy="add rows, unless tasks are to fill them",
         )
 

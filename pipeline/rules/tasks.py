@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pipeline.findings import Finding
+from pipeline.words import number_of
 
 SIGN_IN = re.compile(
     r"\b(log|sign)(ging|ning|ged|ned|s)? ?-?in\b|\b(log|sign)(ging|ning)? ?-?out\b|\bpasswords?\b|\bpasscode\b|"
@@ -52,8 +53,8 @@ def wrong_count(tasks: Sequence[str], count: int) -> list[Finding]:
             "task_count",
             "warn" if tasks else "error",
             "tasks",
-            f"there are {len(tasks)} tasks, and {count} were asked for",
-            remedy=f"write exactly {count} tasks",
+            f"{number_of(len(tasks), 'task')}, where {count} were asked for",
+            remedy=f"write exactly {number_of(count, 'task')}",
         )
     ]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pipeline.findings import Finding
 from pipeline.model import Environment, Mode, Verifier
 from pipeline.runtime.host import Case, Host
+from pipeline.words import number_of
 
 SAYING_NOTHING = (None, "", "Done.")
 """Answers that answer no question: a verifier that takes one of them for an answer takes any."""
@@ -24,7 +25,7 @@ def verifier_findings(environment: Environment, host: Host, snapshot: bytes) -> 
             "verifier_missing",
             "warn",
             "verifier",
-            f"{len(without)} of {len(environment.tasks)} tasks have no verifier",
+            f"{number_of(len(without), 'task')} of {len(environment.tasks)} without a verifier",
             remedy="write one, or leave these tasks out of a training set",
             tasks=without,
         )

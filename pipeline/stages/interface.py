@@ -138,7 +138,7 @@ def check_code(environment: Environment, host: Host) -> Sequence[Finding]:
 
 def weigh_code(finding: Finding) -> Weight:
     """A tool that fails is corrected while there are attempts left, then kept on record with the tasks it blocks."""
-    if finding.code in ("tool_server_error", "tool_timeout", "tool_crash"):
+    if finding.code in ("tool_server_error", "response_invalid", "error_after_change", "tool_timeout", "tool_crash"):
         return Weight.correct
     if finding.severity == "warn":
         return Weight.advise

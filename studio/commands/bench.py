@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import rich_click as click
 
+from pipeline.words import number_of
 from studio.commands.options import (
     json_option,
-    number_of,
     open_workspace,
     print_json,
     print_table,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from studio.commands.options import json_option, number_of, print_json, print_table, say
+from pipeline.words import number_of
+from studio.commands.options import json_option, print_json, print_table, say
 
 if TYPE_CHECKING:
     from pipeline.blueprints.trial import Trial

@@ -127,11 +127,6 @@ def require_task(env: Environment, task: int) -> None:
         raise UserError(f"{env.name} has no task {task}; it has tasks 0 to {len(env.tasks) - 1}.")
 
 
-def number_of(number: int, noun: str) -> str:
-    """ "1 task", "2,000 tasks"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def say(message: str) -> None:
     """Print progress or a remark on stderr."""
     click.echo(message, err=True)

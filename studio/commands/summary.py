@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from studio.commands.options import number_of, open_workspace, print_table, say
+from pipeline.words import number_of
+from studio.commands.options import open_workspace, print_table, say
 
 if TYPE_CHECKING:
     from pipeline.records import Run, Summary

@@ -8,9 +8,9 @@ from typing import Any
 import rich_click as click
 
 from pipeline.errors import UserError
+from pipeline.words import number_of
 from studio.commands.options import (
     json_option,
-    number_of,
     open_workspace,
     print_json,
     print_table,

@@ -102,7 +102,7 @@ def test_every_verdict_rate_and_disagreement_is_in_both_forms() -> None:
     for said in (
         "3 verifiers of 3 environments: 1 trusted, 1 unproven, 0 strict, 1 loose, 0 broken",
         "1 of the loose ones accept nothing worse",
-        "1 verifiers whose evidence needs a judge",
+        "verifiers whose evidence needs a judge (1)",
         "tables it never reads emptied",
         "task 1, code mode: loose",
         "1 solvable, 1 blocked, 1 unproven",

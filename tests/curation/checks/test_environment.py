@@ -57,7 +57,7 @@ def test_a_lost_table_fails_the_environment_and_names_what_depends_on_it(helpdes
     result = check_environment(replace(helpdesk, schema=(helpdesk.schema[0], unparsable)), host)
     (lost,) = (finding for finding in result.findings if finding.code == "table_missing")
     assert result.status == "fail"
-    assert "1 inserts" in lost.evidence
+    assert "1 insert into" in lost.evidence
     assert "add_note" in lost.evidence
     assert lost.tasks == (0,)
     assert not [f for f in result.findings if f.code == "insert_failed"]  # told once, with the table
@@ -81,7 +81,7 @@ def test_a_reference_to_nothing_is_found_once_whatever_the_order_and_cycles(
     cyclic = replace(helpdesk, schema=schema[::order], sample=rows[::order], operations=(), code=None, verifiers=())
     result = check_environment(cyclic, host)
     (broken,) = (finding for finding in result.findings if finding.code == "foreign_key_broken")
-    assert "1 rows of staff" in broken.message
+    assert "1 row of staff" in broken.message
     assert not [f for f in result.findings if f.code in ("insert_failed", "ddl_failed")]
 
 

@@ -125,8 +125,12 @@ async def test_once_the_table_is_mended_the_scenario_goes_on_with_its_other_faul
     assert [tried.right for tried in row.cells["database"].step("schema").attempts] == [False, True]
     environment = studio.workspace.catalog.environment(row.name)
     assert "form_questions" in {table.name for table in environment.schema}
-    # Tools that fail may stay, each on record with the tasks it blocks; so may a task that exports a file.
-    assert {finding["code"] for finding in row.cells["interface"].findings} == {"tool_server_error"}
+    # Tools that fail or store ids of nobody may stay, each on record with the tasks it blocks; so may a task that
+    # exports a file.
+    assert {finding["code"] for finding in row.cells["interface"].findings} == {
+        "tool_server_error",
+        "accepts_unknown_id",
+    }
     assert [finding["code"] for finding in row.cells["tasks"].findings] == ["task_needs_file"]
 
 

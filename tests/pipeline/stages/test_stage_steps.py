@@ -102,7 +102,7 @@ def test_a_tool_that_fails_is_corrected_and_may_stay(small: Environment, host: H
     (step,) = interface.code_steps(small)
     code = scripted_model.CODE.replace("return shown(mine(session, id))", "return {'id': 'no number'}")
     (finding,) = step.check(code, host)
-    assert (finding.code, finding.where) == ("tool_server_error", "code: get_item")
+    assert (finding.code, finding.where) == ("response_invalid", "code: get_item")
     assert step.weigh(finding) is Weight.correct
 
 
