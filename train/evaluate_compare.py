@@ -19,7 +19,8 @@ stays above 5 % (2 / 2⁵ = 0.0625)."""
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Compare two reports task by task; `difference` is after minus before, `verdict` is about the second.
+    """Compare two reports task by task; `difference` is after minus before, `verdict` is about the second. Its
+    `interval` is None where all tasks differ alike, so that there is nothing to estimate it from.
 
     With one try a task the test is McNemar's, exact (McNemar 1947, Psychometrika 12:153), with several a paired
     bootstrap over tasks; both use only tasks that were judged in both. Raises UserError where the reports are of
@@ -35,11 +36,14 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
     if not pairs:
         raise UserError("These evaluations have no task that was judged in both.")
     differences = [_share(other) - _share(one) for one, other in pairs]
-    low, high = bootstrap_interval(differences, lambda drawn: math.fsum(drawn) / len(drawn))
+    varied = min(differences) < max(differences)  # else a bootstrap would claim to be certain
+    low, high = bootstrap_interval(differences, lambda drawn: math.fsum(drawn) / len(drawn)) if varied else (0.0, 0.0)
     single = all(len(item.passes) == 1 for pair in pairs for item in pair)
     gained, lost = (sum(sign * value > 0 for value in differences) for sign in (1, -1))
     p = mcnemar(gained, lost) if single else None
-    decided = p < LEVEL if p is not None else (low > 0 or high < 0) and gained + lost >= FEWEST_DIFFERENT
+    enough = gained + lost >= FEWEST_DIFFERENT
+    certain = low > 0 or high < 0 or not varied
+    decided = enough and (p < LEVEL if p is not None else certain)
     mean = math.fsum(differences) / len(differences)
     return {
         "suite": before["suite"],
@@ -50,14 +54,21 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
         "before_score": round(math.fsum(_share(one) for one, _ in pairs) / len(pairs), 4),
         "after_score": round(math.fsum(_share(other) for _, other in pairs) / len(pairs), 4),
         "difference": round(mean, 4),
-        "interval": [round(low, 4), round(high, 4)],
+        "interval": [round(low, 4), round(high, 4)] if varied else None,
         "test": "McNemar, exact" if single else "paired bootstrap over tasks",
         "p": None if p is None else round(p, 4),
         "verdict": "not decided" if not decided else "better" if mean > 0 else "worse",
+        "why": "" if decided else _undecided(gained + lost),
         "settings": _settings(before, after),
         "gained": [_change(one, other) for one, other in pairs if _share(other) > _share(one)],
         "lost": [_change(one, other) for one, other in pairs if _share(other) < _share(one)],
     }
+
+
+def _undecided(different: int) -> str:
+    if different < FEWEST_DIFFERENT:
+        return f"{different} tasks differ, and fewer than {FEWEST_DIFFERENT} decide nothing"
+    return "so much comes about by chance"
 
 
 def mcnemar(gained: int, lost: int) -> float:

@@ -120,7 +120,8 @@ def export(document: Mapping[str, Any], path: Path) -> None:
 def _settings(document: Mapping[str, Any]) -> list[list[str]]:
     named = {"suite": document["suite"], "version": document["version"], "model": document.get("model")}
     named |= {"subset": document.get("subset"), "left out": _why(document["excluded_why"])}
-    sections = {**document.get("settings", {}), **document.get("means", {})}
+    sections = dict(document.get("settings", {}))
+    sections |= {f"mean {name.replace('_', ' ')}": value for name, value in document.get("means", {}).items()}
     slips = document.get("format_errors")
     if slips:
         sections["rollouts with format errors"] = slips["rollouts"]
@@ -157,14 +158,16 @@ def _bar(group: Mapping[str, Any]) -> str:
 
 def comparison_tables(document: Mapping[str, Any]) -> list[Table]:
     """A comparison (see `evaluate_compare.compare`) as tables."""
-    low, high = document["interval"]
+    difference = f"{document['difference']:+.3f}"
+    if document["interval"] is not None:
+        difference += " ({:+.3f} to {:+.3f})".format(*document["interval"])
     rows: Sequence[tuple[str, Any]] = [
         ("tasks judged in both", document["tasks"]),
         (f"before: {document['before']['model']}", f"{document['before_score']:.3f}"),
         (f"after: {document['after']['model']}", f"{document['after_score']:.3f}"),
-        ("difference, 95 % interval", f"{document['difference']:+.3f} ({low:+.3f} to {high:+.3f})"),
-        (document["test"], document["verdict"] if document["p"] is None else f"p = {document['p']:.4f}"),
-        ("the second is", document["verdict"]),
+        ("difference, 95 % interval", difference),
+        ("by", document["test"] + ("" if document["p"] is None else f", p = {document['p']:.4f}")),
+        ("the second is", ": ".join(filter(None, [document["verdict"], document["why"]]))),
         *((f"{name} differs", f"{one} / {other}") for name, (one, other) in document["settings"].items()),
     ]
     found: list[Table] = [("Comparison", ["", ""], [[name, str(value)] for name, value in rows])]

@@ -180,7 +180,7 @@ def report_of(workspace: Workspace, run: Run, state: State, why: str = "") -> di
         settings={
             "protocol": plan.rules.form.value,
             "window": plan.rules.window,
-            "turns": plan.rules.max_turns,
+            "most turns": plan.rules.max_turns,
             "sampling": plan.model.params if plan.model else {},
             "judged by": plan.rewards.by,
         },
@@ -283,7 +283,8 @@ def places(folder: Path) -> dict[str, list[int]]:
 
 
 def _costs(records: Iterable[Trajectory]) -> dict[str, Any]:
-    """Slips, turns, calls, tokens and seconds of the rollouts that were judged; None for none."""
+    """Slips, turns, calls, tokens and seconds of the rollouts that were judged; None where there
+    are none, and for tokens of scripts, which have none."""
     judged = [record for record in records if excluded_why(record) is None]
     slips = [Counter(turn.slip for turn in record.turns if turn.slip) for record in judged]
 
@@ -296,8 +297,8 @@ def _costs(records: Iterable[Trajectory]) -> dict[str, Any]:
         "means": {
             "turns": mean(lambda record: len(record.turns)),
             "calls": mean(lambda record: record.tool_calls),
-            "tokens_in": mean(lambda record: sum(turn.tokens_in for turn in record.turns)),
-            "tokens_out": mean(lambda record: sum(turn.tokens_out for turn in record.turns)),
+            "tokens_in": mean(lambda record: sum(turn.tokens_in for turn in record.turns)) or None,
+            "tokens_out": mean(lambda record: sum(turn.tokens_out for turn in record.turns)) or None,
             "seconds": mean(lambda record: record.seconds),
         },
     }

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--temperature", type=click.FloatRange(0), help="Of the model [default: 0.6].")
 @click.option("--top-p", type=click.FloatRange(0, 1), help="Of the model [default: 0.95].")
 @click.option("--top-k", type=click.IntRange(0), help="Of the model; 0: not sent [default: 20].")
+@click.option("--retries", type=click.IntRange(0, 50), help="Further tries of a request [default: the profile's].")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished evaluation: the newest, or --run's.")
 @click.option("--run", "number", type=int, metavar="RUN", help="The evaluation to go on with.")
 @json_option
@@ -95,7 +96,8 @@ def _model(opened: Workspace, options: dict[str, Any]) -> Profile | None:
 
     if options["policy"]:
         return None
-    return choose(opened.settings.profiles, None, model=options["model"], base_url=options["base_url"])
+    profile = choose(opened.settings.profiles, None, model=options["model"], base_url=options["base_url"])
+    return profile if options["retries"] is None else profile.model_copy(update={"retries": options["retries"]})
 
 
 def _plan(

@@ -105,6 +105,7 @@ def test_tokens_turns_and_slips_are_counted(workspace: Workspace) -> None:
     assert found["format_errors"] == {"rollouts": 8, "slips": {"unknown_tool": 8}}
     assert found["score"] == 0.5  # who answers what was asked passes, slip or not
     assert found["means"]["turns"] == 3
+    assert found["means"]["tokens_out"] > 3
 
 
 def test_what_the_environment_failed_is_left_out_and_counted(workspace: Workspace) -> None:
@@ -219,6 +220,7 @@ def test_a_change_is_called_better_only_where_a_test_decides_it() -> None:
     assert compare(after, before)["verdict"] == "worse"
     assert compare(before, suite([(True,)] * 5 + [(False,)] * 7))["verdict"] == "not decided"
     assert compare(before, before)["verdict"] == "not decided"
+    assert compare(before, before)["interval"] is None
 
 
 def test_with_several_tries_tasks_are_resampled_and_few_differences_decide_nothing() -> None:
