@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from curation.cards import describe, measure
 from curation.embeddings import Progress, choose_model
+from curation.filters import parse
 from curation.picking import Candidate, band, candidates, pick
 from curation.selection import distinct
 from curation.subset import Recipe, Subset, current_contents, require_name
@@ -17,6 +18,14 @@ from pipeline.errors import UserError
 
 if TYPE_CHECKING:
     from pipeline.workspace import Workspace
+
+
+def require_possible(workspace: Workspace, recipe: Recipe, *, replace: bool) -> None:
+    """Raise UserError where a recipe cannot be followed, as far as that is known before anything is compared."""
+    require_name(recipe.name)
+    parse(recipe.where)
+    if not replace and recipe.name in {stored.name for stored in workspace.catalog.subsets()}:
+        raise UserError(f"There is a subset {recipe.name!r} already: choose another name, or replace it (--replace).")
 
 
 def make_subset(
@@ -32,10 +41,8 @@ def make_subset(
     Raises UserError where the name cannot be one or is taken (unless it is to be replaced), the filter cannot be read,
     or nothing can be picked.
     """
-    require_name(recipe.name)
+    require_possible(workspace, recipe, replace=replace)
     catalog = workspace.catalog
-    if not replace and recipe.name in {stored.name for stored in catalog.subsets()}:
-        raise UserError(f"There is a subset {recipe.name!r} already: choose another name, or replace it (--replace).")
     model = choose_model(workspace.settings, recipe.model)
     found = survey(workspace, recipe.cover, model, where=recipe.where, threshold=recipe.threshold, progress=progress)
     measured = found.measured()

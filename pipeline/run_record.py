@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pipeline.catalog import Catalog
+from pipeline.errors import UserError
 
 
 class RunRecord:
@@ -35,7 +36,7 @@ class RunRecord:
 def recorded(catalog: Catalog, kind: str, config: Mapping[str, Any], *, total: int = 0) -> Generator[RunRecord]:
     """Record what happens within the block as a run of this kind: running in this process, then done.
 
-    An interrupt makes it stopped, another exception failed; both come through.
+    An interrupt makes it stopped, another exception failed; both come through. What a UserError says is the result.
     """
     record = RunRecord(catalog, catalog.add_run(kind, config), total)
     catalog.update_run(record.number, state="running", pid=os.getpid())
@@ -45,6 +46,9 @@ def recorded(catalog: Catalog, kind: str, config: Mapping[str, Any], *, total: i
         state = "done"
     except KeyboardInterrupt:
         state = "stopped"
+        raise
+    except UserError as error:
+        record.result = {"error": str(error)}
         raise
     finally:
         catalog.update_run(record.number, state=state, pid=None, result=record.result)

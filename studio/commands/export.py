@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rich_click as click
 
-from studio.commands.options import counted, json_option, open_workspace, print_json, print_table, workspace_option
+from studio.commands.options import json_option, open_workspace, print_json, print_table, watched, workspace_option
 
 
 @click.command()
@@ -47,7 +47,8 @@ def export_command(
 
     if subset and names:
         raise click.UsageError("Name environments or a subset, not both.")
-    with open_workspace(workspace) as opened:
+    asked = {"format": layout, "subset": subset or "", "environments": names, "folder": Path(folder).absolute().name}
+    with open_workspace(workspace) as opened, watched(opened, "export", asked, "written") as (record, progress):
         if subset is None and layout == Format.awm:
             files = export_awm(opened.catalog, Path(folder), names or None)
         else:
@@ -56,7 +57,8 @@ def export_command(
 
             catalog = opened.catalog
             chosen = Subset.from_json(catalog.subset(subset)) if subset else everything(catalog, names or None)
-            files = export(opened, Path(folder), Format(layout), chosen, progress=counted("written"))
+            files = export(opened, Path(folder), Format(layout), chosen, progress=progress)
+        record.result = {name: file.rows for name, file in files.items()}
     if as_json:
         print_json({"files": {name: asdict(file) for name, file in files.items()}})
     else:

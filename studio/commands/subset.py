@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from pipeline.words import number_of
 from studio.commands.options import (
-    counted,
     json_option,
     open_workspace,
     print_json,
     print_table,
     say,
+    watched,
     workspace_option,
 )
 
@@ -97,13 +98,14 @@ def subset_command(name: str | None, **options: Any) -> None:
 
 
 def _make(opened: Workspace, name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    from dataclasses import asdict
     from pathlib import Path
 
     from curation.extras import require
 
     require("concepts", "Picking a subset")
     from curation.extras import BUNDLED
-    from curation.making import make_subset
+    from curation.making import make_subset, require_possible
     from curation.picking import read_rates
     from curation.subset import Method, Recipe
     from curation.views import View
@@ -123,10 +125,14 @@ def _make(opened: Workspace, name: str, options: Mapping[str, Any]) -> Mapping[s
         seed=options["seed"],
     )
     rates = read_rates(Path(options["rates"])) if options["rates"] else {}
-    subset = make_subset(opened, recipe, rates, replace=options["replace"], progress=counted("embedded"))
+    require_possible(opened, recipe, replace=options["replace"])
+    asked = {key: value for key, value in asdict(recipe).items() if value}
+    with watched(opened, "subset", asked, "embedded") as (record, progress):
+        subset = make_subset(opened, recipe, rates, replace=options["replace"], progress=progress)
+        record.result = {key: subset.card[key] for key in ("environments", "tasks", "concepts", "coverage")}
     there = subset.card["environments"]["of"]
     if (recipe.budget or 0) > there:
-        say(f"The budget is {recipe.budget:,}, and {there:,} environments can be picked: all are.")
+        say(f"The budget is {recipe.budget:,}, and only {number_of(there, 'environment')} can be picked: all are.")
     return subset.card
 
 

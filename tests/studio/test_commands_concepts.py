@@ -14,6 +14,7 @@ pytest.importorskip("numpy")
 pytest.importorskip("scipy")
 pytest.importorskip("sklearn")
 
+from curation.landscape import kept_landscape
 from pipeline.errors import UserError
 from pipeline.workspace import Workspace
 from studio.cli import awm_studio
@@ -98,7 +99,10 @@ def test_a_subset_is_made_listed_and_shown(workspace: Path) -> None:
 
 def test_a_budget_beyond_the_set_is_said(workspace: Path) -> None:
     result = run(workspace, "subset", "mix", "--budget", "600", *NGRAMS)
-    assert "6 environments can be picked" in result.stderr
+    assert "only 6 environments can be picked" in result.stderr
+    run(workspace, "subset", "one", "--budget", "2", "--where", "name:uber", *NGRAMS)
+    result = run(workspace, "subset", "one", "--budget", "2", "--where", "name:uber", *NGRAMS, "--replace")
+    assert "only 1 environment can be picked" in result.stderr
 
 
 @pytest.mark.parametrize("layout", ["awm", "hf", "verl", "trl", "mcp"])
@@ -116,6 +120,8 @@ def test_a_subset_is_exported(workspace: Path, tmp_path: Path, layout: str) -> N
     [
         (("subset", "mix", "--budget", "3", "--where", "domian:x"), "no field domian"),
         (("subset", "none"), "no subset 'none'"),
+        (("subset", "../x", "--budget", "3"), "cannot name a subset"),
+        (("diversity", "--map", "map.svg"), "FILE.html or FILE.png"),
         (("subset", "mix", "--budget", "3", "--where", "domain:none"), "nothing to compare"),
         (("diversity", "--where", "nowhere"), "nothing to compare"),
         (("export", "out", "--subset", "none", "--format", "trl"), "no subset 'none'"),
@@ -153,6 +159,36 @@ def test_what_is_not_installed_is_named_with_its_extra(workspace: Path, monkeypa
     monkeypatch.setattr("curation.extras.missing", lambda extra: ("umap",))
     with pytest.raises(UserError, match=r"umap, which is not installed: make install-all"):
         run(workspace, "diversity")
+
+
+def runs(workspace: Path) -> list[tuple[str, str]]:
+    with Workspace.open(workspace) as opened:
+        return [(run.kind, run.state) for run in opened.catalog.runs()]
+
+
+def test_what_takes_long_is_a_run_that_the_studio_shows(workspace: Path, tmp_path: Path) -> None:
+    run(workspace, "diversity", *NGRAMS)
+    assert runs(workspace) == []
+    run(workspace, "diversity", *NGRAMS, "--keep", "--layout", "pca")
+    facts(workspace, "subset", "mix", "--budget", "3", *NGRAMS)
+    facts(workspace, "export", str(tmp_path / "out"), "--format", "trl", "--subset", "mix")
+    assert runs(workspace) == [("export", "done"), ("subset", "done"), ("diversity", "done")]
+    landscape = kept_landscape(workspace)
+    assert landscape is not None
+    assert (landscape.survey.threshold, len(landscape.names)) == (0.4, 6)
+
+
+def test_what_was_refused_at_once_is_no_run_and_what_failed_says_why(workspace: Path) -> None:
+    for arguments in (("subset", "a b", "--budget", "3"), ("subset", "mix", "--budget", "3", "--where", "domian:x")):
+        with pytest.raises(UserError):
+            run(workspace, *arguments, *NGRAMS)
+    assert runs(workspace) == []
+    with pytest.raises(UserError):
+        run(workspace, "subset", "mix", "--budget", "3", "--where", "domain:none", *NGRAMS)
+    with Workspace.open(workspace) as opened:
+        [failed] = opened.catalog.runs()
+    assert failed.state == "failed"
+    assert "nothing to compare" in failed.result["error"]
 
 
 def test_neither_command_imports_torch(workspace: Path) -> None:
