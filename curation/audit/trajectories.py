@@ -9,8 +9,7 @@ not that it is right; `Known.source` says who judged.
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -18,15 +17,12 @@ from typing import Any
 
 from curation.audit.states import Known
 from curation.audit.subject import differences
+from curation.recorded_runs import OURS, TRAJECTORY, calls_of, read_document, task_of
 from pipeline.errors import UserError
-from pipeline.model import Call, normalise
+from pipeline.model import Call
 from pipeline.sqlite_files import read_database
 
 JUDGEMENTS = {"code": "verify.code.json", "sql": "verify.sql.json"}
-OURS = "awm_studio"
-"""Where `trajectory.json` of our own rollouts has what AWM's layout does not."""
-TOOL_PREFIX = "mcp_tool_"
-"""What upstream puts before the names of tools."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +73,9 @@ def find_trajectories(folder: Path) -> Trajectories:
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder of trajectories.")
     found = Trajectories()
-    files = sorted(folder.rglob("trajectory.json"))
+    files = sorted(folder.rglob(TRAJECTORY))
     if not files:
-        raise UserError(f"{folder} holds no trajectory.json, here or in folders below.")
+        raise UserError(f"{folder} holds no {TRAJECTORY}, here or in folders below.")
     for file in files:
         try:
             run = read_run(file.parent)
@@ -95,10 +91,8 @@ def find_trajectories(folder: Path) -> Trajectories:
 
 def read_run(folder: Path) -> RunFolder | None:
     """One run folder; None where nothing says that it is complete. Raises ValueError where it is half-written."""
-    document = _object(folder / "trajectory.json")
-    name, task = document.get("scenario"), document.get("task_id")
-    if not isinstance(name, str) or not isinstance(task, int):
-        raise ValueError("trajectory.json does not say scenario and task_id")
+    document = read_document(folder / TRAJECTORY)
+    name, task = task_of(document)
     judge = next(
         (f"its {mode}-mode verifier" for mode, file in JUDGEMENTS.items() if _is_complete(folder / file)), None
     )
@@ -108,14 +102,14 @@ def read_run(folder: Path) -> RunFolder | None:
     for database in ("initial.db", "final.db"):
         if not (folder / database).is_file():
             raise ValueError(f"there is no {database}")
-    steps = document.get("trajectory")
-    return RunFolder(folder, normalise(name), task, judge, _answer(document), tuple(_calls(steps or ())))
+    calls = tuple(call for call, _ in calls_of(document.get("trajectory")))
+    return RunFolder(folder, name, task, judge, _answer(document), calls)
 
 
 def _is_complete(file: Path) -> bool:
     if not file.is_file():
         return False
-    document = _object(file)
+    document = read_document(file)
     judged = document.get("llm_judge")
     said = judged.get("classification") if isinstance(judged, Mapping) else document.get("reward_type")
     return said == "complete"
@@ -139,34 +133,3 @@ def _answer(document: Mapping[str, Any]) -> str:
             content = message.get("content")
             return content if isinstance(content, str) else ""
     return ""
-
-
-def _calls(steps: Iterable[Any]) -> Iterator[Call]:
-    """The tool calls in a trajectory's steps, out of upstream's `call_tool`; what is malformed is left out."""
-    for step in steps:
-        for call in (step.get("tool_calls") if isinstance(step, Mapping) else None) or ():
-            arguments = _decoded(call.get("arguments")) if isinstance(call, Mapping) else None
-            if not isinstance(arguments, Mapping) or not isinstance(arguments.get("tool_name"), str):
-                continue
-            inner = _decoded(arguments.get("arguments"))
-            if isinstance(inner, Mapping):
-                yield Call(arguments["tool_name"].removeprefix(TOOL_PREFIX), dict(inner))
-
-
-def _decoded(value: Any) -> Any:
-    if isinstance(value, str):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return None
-    return value
-
-
-def _object(file: Path) -> Mapping[str, Any]:
-    try:
-        document = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file.name} cannot be read ({error})") from error
-    if not isinstance(document, dict):
-        raise ValueError(f"{file.name} is not an object")
-    return document

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -110,6 +110,12 @@ def missing_parts(environment: Environment) -> Iterator[Finding]:
             remedy="import or synthesize it",
             tasks=tuple(range(len(environment.tasks))) if essential else (),
         )
+
+
+def with_findings(result: CheckResult, more: Iterable[Finding]) -> CheckResult:
+    """A result with findings from elsewhere among its own."""
+    findings = tuple(in_order((*result.findings, *more)))
+    return replace(result, status=status(findings), findings=findings)
 
 
 def status(findings: Iterable[Finding]) -> Status:

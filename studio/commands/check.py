@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -19,6 +20,7 @@ from studio.commands.options import (
 
 if TYPE_CHECKING:
     from curation.checks.environment import CheckResult
+    from curation.checks.trajectories import RecordedFacts
 
 
 @click.command()
@@ -31,6 +33,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Exit with 1 when a finding is at least this severe.",
 )
+@click.option(
+    "--trajectories",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Also judge tasks by what agents met: run folders of AWM, or of awm-studio rollout.",
+)
 @click.option("--again", is_flag=True, help="Check also what was checked before with the same content.")
 @click.option("--workers", type=click.IntRange(1), help="Environments checked at once [default: from the settings].")
 @json_option
@@ -40,6 +48,7 @@ def check_command(
     names: tuple[str, ...],
     everything: bool,
     fail_on: str,
+    trajectories: Path | None,
     again: bool,
     workers: int | None,
     as_json: bool,
@@ -51,6 +60,9 @@ def check_command(
     its schema and real rows, and runs every verifier on the untouched database. Results are kept: a second run
     checks only what has changed, and an interrupted one goes on.
 
+    With --trajectories, tasks are kept, put up for review or rejected by what agents met in recorded runs: repeated
+    server errors, failing calls (the agent's own mistakes left out), nothing but empty replies, no answer in time.
+
     Examples:
 
         awm-studio check --all
@@ -58,7 +70,11 @@ def check_command(
         awm-studio check gofundme --json
 
         awm-studio check --all --fail-on warn
+
+        awm-studio check --all --trajectories outputs/runs
     """
+    from curation.checks.environment import with_findings
+    from curation.checks.trajectories import recorded_facts
     from curation.checks.workspace import check_workspace, summary
     from pipeline.errors import UserError
     from pipeline.run_record import recorded
@@ -72,11 +88,12 @@ def check_command(
     if not wanted:
         raise UserError("the workspace holds no environments: import some first (awm-studio import DIR)")
 
+    facts = recorded_facts(trajectories, wanted) if trajectories else None
     results = []
     asked = {"environments": "all" if everything else wanted}
     with Host.from_settings(settings) as host, recorded(catalog, "check", asked, total=len(wanted)) as record:
         for result in check_workspace(catalog, wanted, host, workers=workers or settings.workers, again=again):
-            results.append(result)
+            results.append(with_findings(result, facts.findings.get(result.name, ())) if facts else result)
             record.note(result.name, result.status)
             if not as_json:
                 say(f"[{len(results)}/{len(wanted)}] {result.name}: {result.status}")
@@ -85,7 +102,8 @@ def check_command(
     results.sort(key=lambda result: result.name)
 
     if as_json:
-        print_json({"environments": [result.document() for result in results], "summary": totals})
+        found = {"trajectories": facts.document()} if facts else {}
+        print_json({"environments": [result.document() for result in results], "summary": totals, **found})
     else:
         for result in results:
             print_findings(result, everything=len(results) == 1)
@@ -99,8 +117,10 @@ def check_command(
         say(
             f"{number_of(totals['environments'], 'environment')}: "
             + ", ".join(f"{n} {word}" for word, n in totals["status"].items())
-            + f"; {totals['tasks_at_risk']} tasks at risk"
+            + f"; {number_of(totals['tasks_at_risk'], 'task')} at risk"
         )
+        if facts:
+            print_recorded(facts)
     bad = {"error": ("error",), "warn": ("error", "warn"), "never": ()}[fail_on]
     if any(finding.severity in bad for result in results for finding in result.findings):
         sys.exit(1)
@@ -130,6 +150,51 @@ def print_findings(result: CheckResult, *, everything: bool) -> None:
             if said:
                 console.print(Padding(Text(label + said), (0, 0, 0, 6)))
     console.print()
+
+
+def print_recorded(facts: RecordedFacts) -> None:
+    """Print what recorded runs say of each task, and what could not be read."""
+    for finding in facts.half_written:
+        say(f"left out: {finding.where}: {finding.message}")
+    for name, count in sorted(facts.elsewhere.items()):
+        say(f"left out: {number_of(count, 'run')} of {name}, which is not among the environments that were checked")
+    print_table(
+        [
+            "environment",
+            "task",
+            "decision",
+            "runs",
+            "troubled",
+            "calls",
+            "agent's errors",
+            "5xx",
+            "timeouts",
+            "error rate",
+        ],
+        [
+            (
+                task.name,
+                task.task,
+                task.decision,
+                task.runs,
+                task.troubled,
+                task.calls,
+                task.refused,
+                task.server_errors,
+                task.timeouts,
+                None
+                if task.rate is None or task.interval is None
+                else f"{task.rate:.1%} ({task.interval[0]:.1%}-{task.interval[1]:.1%})",
+            )
+            for task in facts.tasks
+        ],
+        title="Recorded runs",
+    )
+    decisions = facts.document()["decisions"]
+    say(
+        f"{number_of(len(facts.tasks), 'task')}: "
+        + ", ".join(f"{count} to {word}" for word, count in decisions.items())
+    )
 
 
 def severity_count(result: CheckResult, severity: str) -> int:
