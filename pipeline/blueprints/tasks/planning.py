@@ -50,7 +50,7 @@ class Wrong:
     """A way of getting a task wrong that every sound verifier rejects.
 
     `how`: other row, one too many, only half, and something else, did it anyway (where the task's condition does not
-    hold), wrong answer, no answer, claims it was done.
+    hold), wrong answer, no answer, claims it was done, wrong amount (of a refusal that was asked for one).
     """
 
     how: str
@@ -60,12 +60,16 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Task:
-    """A task of an environment. `reasons` are words of which a refusing answer has to have one."""
+    """A task of an environment.
+
+    `reasons` are words of which a refusing answer has to have one, `amount` the number it has to have.
+    """
 
     kind: TaskKind
     text: str
     meaning: Meaning
     reasons: tuple[str, ...]
+    amount: float | None
     calls: tuple[Call, ...]
     answer: str | None
     wrongs: tuple[Wrong, ...]
@@ -141,7 +145,8 @@ class Planner:
         reasons = reason_words(meaning.reason, text)
         if calls is not None and (reasons or not meaning.reason):
             answer = f"I changed nothing: {meaning.reason}." if reasons else self.answer(meaning)
-            yield Task(kind_of(meaning), text, meaning, reasons, calls, answer, ())
+            amount = amount_asked(meaning.reason, text) if meaning.form.because else None
+            yield Task(kind_of(meaning), text, meaning, reasons, amount, calls, answer, ())
 
     def opened(self, say: Message, text: str) -> str:
         """An instruction with one of several openings; what is not one (a question, a remark) stays as it is."""
@@ -180,6 +185,8 @@ class Planner:
             yield Wrong("did it anyway", tool_calls(self.solver, other), task.answer)
         if task.reasons:
             yield Wrong("claims it was done", (), f"Done: {task.text}")
+        if task.amount is not None and task.answer:
+            yield Wrong("wrong amount", (), _NUMBER.sub(r"1\g<0>", task.answer))
 
     def on_another_row(self, meaning: Meaning) -> Iterator[tuple[str, Outcome]]:
         """The same goal for a row that is not the one described (or named), or for one more than those described."""
@@ -302,3 +309,15 @@ def reason_words(reason: str, text: str) -> tuple[str, ...]:
     known = {word[:BEGIN] for word in _WORD.findall(text.lower())}
     words = dict.fromkeys(word for word in _WORD.findall(reason.lower()) if word not in STOP_WORDS)
     return tuple(word for word in words if word[:BEGIN] not in known and (len(word) > 2 or not word.isalpha()))
+
+
+_NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?![\w-])")
+_HOW_MUCH = re.compile(r"\bhow (much|many)\b")
+
+
+def amount_asked(reason: str, text: str) -> float | None:
+    """The first number of a reason, if a task asks for it by "how much" or "how many" and does not say it itself."""
+    if not _HOW_MUCH.search(text):
+        return None
+    known = set(map(float, _NUMBER.findall(text)))
+    return next((number for number in map(float, _NUMBER.findall(reason)) if number not in known), None)

@@ -7,7 +7,7 @@ have been named must not be, unless the task itself names it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 PLAIN = '''
 def plain(text):
@@ -99,3 +99,11 @@ def functions_for(lines: Iterable[str]) -> str:
     lines = tuple(lines)
     used = [source for name, source in FUNCTIONS.items() if any(re.search(rf"\b{name}\(", line) for line in lines)]
     return "\n".join((PLAIN, *used)) if used or any("plain(" in line for line in lines) else ""
+
+
+def refusing(reasons: Sequence[str], amount: float | None) -> list[str]:
+    """The conditions on `said`, an answer that refuses: a word of the reason, and its number where that is asked."""
+    conditions = [f"gives_reason(said, {tuple(reasons)!r})"]
+    if amount is not None:
+        conditions.append(f"number(said, {amount!r})")
+    return conditions

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pipeline.blueprints.language.domain import Domain
 from pipeline.blueprints.rows.world import World
 from pipeline.blueprints.tasks.planning import Task
-from pipeline.blueprints.verifiers.answers_source import functions_for
+from pipeline.blueprints.verifiers.answers_source import functions_for, refusing
 from pipeline.blueprints.verifiers.goal_source import Doing, about, answer, quoted
 
 SOURCE = '''\
@@ -163,7 +163,7 @@ def judge(task: Task, world: World) -> Judge:
     meaning = doing.lines(task.meaning)
     wanted = answer(task.meaning, world.domain)
     if task.reasons:
-        wanted = [f"gives_reason(said, {task.reasons!r})"]
+        wanted = refusing(task.reasons, task.amount)
     answered = ("said = plain(answer)", f"return {' and '.join(wanted)}") if wanted else ("return True",)
     return Judge(
         text=task.text,

@@ -24,7 +24,7 @@ from pipeline.blueprints.rows.world import Changes, Row, World
 from pipeline.blueprints.tasks.meaning import Outcome
 from pipeline.blueprints.tasks.planning import Task
 from pipeline.blueprints.tasks.wording import shown, spoken
-from pipeline.blueprints.verifiers.answers_source import functions_for
+from pipeline.blueprints.verifiers.answers_source import functions_for, refusing
 from pipeline.blueprints.verifiers.code_mode import docstring, indented
 from pipeline.blueprints.verifiers.goal_source import Doing, quoted
 from pipeline.blueprints.verifiers.sql_source import literal
@@ -147,7 +147,7 @@ def sql_verifier(task: Task, world: World) -> str:
     ]
     conditions = [_answer(n, expression, world) for n, expression in enumerate(task.meaning.form.answer)]
     if task.reasons:
-        conditions = [f"gives_reason(said, {task.reasons!r})"]
+        conditions = refusing(task.reasons, task.amount)
     answered = ["said = plain(answer)", f"return {' and '.join(conditions)}"] if conditions else ["return True"]
     return SOURCE.format(
         text=docstring(task.text),

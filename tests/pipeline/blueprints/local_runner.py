@@ -31,14 +31,13 @@ class LocalRunner:
         self.template = program.template
         self.tools = tuple(tool.name for tool in program.tools)
         self.verifiers: dict[str, dict[str, Any]] = {}
+        self._written: dict[str, bytes] = {}
 
     def instance(self) -> LocalInstance:
         return LocalInstance(self.engine)
 
     def verify(self, verifier: Verifier, final: bytes, answer: str | None) -> tuple[bool, str]:
-        initial_path, final_path = self.folder / "initial.db", self.folder / "final.db"
-        initial_path.write_bytes(self.template)
-        final_path.write_bytes(final)
+        initial_path, final_path = self._file("initial.db", self.template), self._file("final.db", final)
         if verifier.code not in self.verifiers:
             namespace: dict[str, Any] = {}
             exec(compile(verifier.code, "<verifier>", "exec"), namespace)
@@ -48,6 +47,13 @@ class LocalRunner:
         said = namespace[name](str(initial_path), str(final_path), answer or "")
         accepted = said["holds"] if verifier.mode is Mode.sql else said["result"] == "complete"
         return accepted, str(said)
+
+    def _file(self, name: str, content: bytes) -> Path:
+        path = self.folder / name
+        if self._written.get(name) != content:
+            path.write_bytes(content)
+            self._written[name] = content
+        return path
 
 
 class LocalInstance:
