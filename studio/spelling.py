@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import sqlite3
@@ -46,9 +47,28 @@ def spell(part: Part, content: str) -> Spelling:
     value = json.loads(content)
     if part in (Part.schema, Part.sample):
         sql = Spelling(_as_sql(part, value) or "", "sql", content)
-        if sql.text and read(part, sql) == canonical(part, content):
+        if sql.text and _says(part, sql, canonical(part, content)):
             return sql
     return Spelling(json.dumps(value, indent=2, ensure_ascii=False), "json")
+
+
+def difference(part: Part, before: str, after: str) -> list[str]:
+    """What differs between two contents of a part as they are read, as a unified diff; statements may be broken."""
+    old, new = (_readable(part, content).splitlines() for content in (before, after))
+    return list(difflib.unified_diff(old, new, part, f"{part}, proposed", lineterm="", n=3))
+
+
+def _readable(part: Part, content: str) -> str:
+    if part in (Part.schema, Part.sample):
+        return _as_sql(part, json.loads(content)) or content
+    return spell(part, content).text
+
+
+def _says(part: Part, spelling: Spelling, content: str) -> bool:
+    try:
+        return read(part, spelling) == content
+    except UserError:  # a statement that SQL cannot tell the end of
+        return False
 
 
 def read(part: Part, spelling: Spelling) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -13,9 +12,10 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from pipeline.errors import UserError
-from pipeline.model import Author, AuthorKind, Environment, Part
+from pipeline.model import Environment, Part
 from studio.actions import bindings
 from studio.anchors import Anchor, anchors
+from studio.person import person
 from studio.screens.choose import ChooseScreen
 from studio.screens.frame import Framed
 from studio.snapshot_reader import Snapshot
@@ -139,6 +139,5 @@ def _save(catalog: Catalog, env: Environment, number: int, text: str) -> int:
         raise UserError("Somebody changed these tasks meanwhile: copy your text, leave, and edit them as they are now.")
     tasks[number] = text
     parents = [version.id for version in catalog.current(env.name) if version.part == Part.tasks]
-    person = Author(AuthorKind.person, getpass.getuser())
     content = json.dumps(tasks, ensure_ascii=False)
-    return catalog.put(env.name, Part.tasks, content, author=person, parents=parents).number
+    return catalog.put(env.name, Part.tasks, content, author=person(), parents=parents).number

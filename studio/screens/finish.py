@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
@@ -13,8 +12,9 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Input, Select, Static
 
-from pipeline.model import Author, AuthorKind, Environment, Part, Verifier
+from pipeline.model import Environment, Part, Verifier
 from studio.actions import bindings
+from studio.person import person
 from studio.session import Session
 from studio.widgets.cells import duration, one_line
 from studio.widgets.lines import Piece
@@ -117,8 +117,7 @@ class FinishScreen(ModalScreen[None]):
 def _save(catalog: Catalog, name: str, task: int, session: Session, answer: str | None) -> int:
     calls = [{"tool": call.tool, "arguments": dict(call.arguments)} for call in session.calls]
     content = json.dumps({"calls": calls, "answer": answer}, ensure_ascii=False)
-    person = Author(AuthorKind.person, getpass.getuser())
-    return catalog.put(name, Part.solution, content, slot=str(task), author=person).number
+    return catalog.put(name, Part.solution, content, slot=str(task), author=person()).number
 
 
 def _lines(verifier: Verifier, verdict: Verdict) -> Iterator[list[Piece]]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline.errors import UserError
 from pipeline.model import Part
 from pipeline.parts import canonical
-from studio.spelling import Spelling, read, spell
+from studio.spelling import Spelling, difference, read, spell
 
 NAMES = st.text(string.ascii_lowercase, min_size=1, max_size=8)
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=30)
@@ -86,3 +86,17 @@ def test_code_is_edited_as_it_is():
 def test_sql_that_cannot_be_read_is_named_by_its_line(part: Part, text: str, told: str):
     with pytest.raises(UserError, match=told):
         read(part, Spelling(text, "sql"))
+
+
+def test_a_statement_without_an_end_is_edited_as_json_and_still_compared_as_sql() -> None:
+    broken, whole = (
+        json.dumps({"tables": [{"table_name": "t", "insert_statements": [f"INSERT INTO t VALUES ({text})"]}]})
+        for text in ("'it's'", "'it''s'")
+    )
+    assert spell(Part.sample, broken).language == "json"
+    assert [line for line in difference(Part.sample, broken, whole) if line[0] in "+-"] == [
+        "--- sample",
+        "+++ sample, proposed",
+        "-INSERT INTO t VALUES ('it's');",
+        "+INSERT INTO t VALUES ('it''s');",
+    ]
