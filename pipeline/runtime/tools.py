@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.runtime.accepting import acceptor
+
 MAX_NAME = 64
 """Characters a tool's name may have: the limit of OpenAI's and Anthropic's tool calling interfaces."""
 
@@ -53,11 +55,14 @@ class ArgumentCheck:
         from jsonschema.exceptions import best_match
         from jsonschema.validators import validator_for
 
+        self._accepts = acceptor(schema)
         self._best_match = best_match
         self._validator = validator_for(schema)(schema)
 
     def error(self, arguments: Mapping[str, Any]) -> str | None:
         """What is wrong with the arguments, in upstream's words."""
+        if self._accepts is not None and self._accepts(arguments):
+            return None
         error = self._best_match(self._validator.iter_errors(arguments))
         return None if error is None else f"Input validation error: {error.message}"
 
