@@ -19,9 +19,10 @@ from pipeline.runtime.build import build
 from pipeline.runtime.database import Stored, schema_key
 from pipeline.runtime.faults import server_error
 from pipeline.runtime.invoke import Answer, Invoker, refuse_nan
+from pipeline.runtime.pretty import indented
 from pipeline.runtime.program import Program
 from pipeline.runtime.time_limit import TimeLimit, time_limit
-from pipeline.runtime.tools import ArgumentCheck, error_text, json_text, unknown_tool_text
+from pipeline.runtime.tools import ArgumentCheck, error_text, unknown_tool_text
 
 
 class State(NamedTuple):
@@ -163,7 +164,7 @@ class Engine:
         else:
             shown = body
         if status < 400:
-            return _reply(status, shown, content if shown is content else json_text(body), None)
+            return _reply(status, shown, content if shown is content else indented(body), None)
         text = error_text(tool, status, content)
         if status >= 500:
             return _reply(status, shown, text, server_error(self.program, answer.error, content))

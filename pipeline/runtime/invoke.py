@@ -42,6 +42,8 @@ BASE_URL = "http://apiserver"  # fastapi-mcp's; nothing listens there
 _SAFE_PATH_VALUE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.~@:+, -]+")
 """Path parameters that mean the same with and without a trip through a URL."""
 
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
 _DEFAULT_HANDLERS = FastAPI().exception_handlers
 
 _NO_REQUEST = Request({"type": "http"})  # FastAPI's own exception handlers take one and do not look at it
@@ -175,7 +177,7 @@ class _PlainRoute:
         if any(pattern.match(request.path) for pattern in self._rivals):
             return False
         try:
-            json.dumps([request.body, request.query], ensure_ascii=False, allow_nan=False).encode()
+            _json([request.body, request.query])
         except (ValueError, TypeError):
             return False
         return True
@@ -238,7 +240,7 @@ class _PlainRoute:
 
 def _json(content: Any) -> str:
     """JSON as Starlette's JSONResponse writes it; ValueError for what is not JSON (NaN) or not UTF-8."""
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _encode(content)
     text.encode()  # a lone surrogate has no bytes to be sent as
     return text
 

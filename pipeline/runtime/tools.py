@@ -6,7 +6,6 @@ trained on them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -70,11 +69,6 @@ class ArgumentCheck:
 def unknown_tool_text(name: str) -> str:
     """What an agent is told when it calls a tool that does not exist."""
     return f"Unknown tool: {name}"
-
-
-def json_text(value: Any) -> str:
-    """A JSON value as an agent is shown it."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def error_text(tool: str, status: int, content: str) -> str:
