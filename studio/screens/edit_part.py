@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +17,7 @@ from pipeline.model import STAGES, Part
 from studio import drafts, stage_record
 from studio.actions import bindings
 from studio.drafts import Checked
+from studio.editor import edit
 from studio.run_watch import RunWatch
 from studio.screens.choose import ChooseScreen
 from studio.screens.steered import Steered
@@ -188,15 +186,12 @@ class EditPartScreen(Steered):
         if workspace is None:
             return
         file = self._draft(workspace)
-        command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
         try:
             drafts.keep(file, self.area.text)
-            with self.app.suspend():
-                subprocess.run([*command, str(file)], check=False)
+            edit(self.app, file)
             self._saved = drafts.kept(file) or ""
-        except (UserError, OSError) as error:
-            told = str(error) if isinstance(error, UserError) else f"{command[0]} cannot be started: {error.strerror}."
-            self.notify(told, severity="error", markup=False)
+        except UserError as error:
+            self.notify(str(error), severity="error", timeout=12, markup=False)
             return
         self._load(self._saved)
         self.action_check()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args, get_origin
 
@@ -19,6 +17,7 @@ from pipeline.errors import UserError
 from pipeline.llm.profiles import Profile
 from pipeline.settings import Settings
 from studio.actions import bindings, keymap_path
+from studio.editor import edit
 from studio.screens.frame import Framed
 
 MODEL_FIELDS = ("model", "base_url", "api_key_env")
@@ -80,18 +79,11 @@ class SettingsScreen(Framed):
     def action_edit_file(self) -> None:
         """Open the file in $EDITOR and read it again."""
         path = settings_file.settings_path()
-        editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with self.app.suspend():
-                subprocess.run([*editor, str(path)], check=False)
+            edit(self.app, path)
             self.studio.settings = settings_file.load()
-        except OSError as error:
-            self.notify(
-                f"{editor[0]} cannot be started: {error.strerror}. Set $EDITOR.", severity="error", markup=False
-            )
-            return
-        except UserError as error:
+        except (UserError, OSError) as error:
             self.notify(str(error), severity="error", timeout=12, markup=False)
             return
         self.refresh(recompose=True)
