@@ -8,6 +8,10 @@ import rich_click as click
 
 SUBCOMMANDS: dict[str, str] = {
     "heldout": "eval_heldout",
+    "bfcl": "eval_harness",
+    "tau2": "eval_harness",
+    "mcp-universe": "eval_harness",
+    "harnesses": "eval_harness",
     "compare": "eval_report",
     "report": "eval_report",
 }

@@ -63,7 +63,12 @@ def create(workspace: Workspace, plan: Plan) -> Run:
         raise UserError("The preset has no tasks that can be run here.")
     if plan.suite == "tau2" and plan.user is None:
         raise UserError("τ²-bench needs a model that plays the user: name one with --user-model.")
-    about = {"version": plan.version, "preset": plan.preset, "model": plan.model.model, "protocol": plan.protocol}
+    about = {
+        "version": plan.version,
+        "preset": plan.preset,
+        "model": str(plan.checkpoint or plan.model.model),
+        "protocol": plan.protocol,
+    }
     run, folder = evaluate.create(workspace, plan.suite, {**about, "tasks": plan.total})
     replace_file(folder / PLAN, plan.model_dump_json(indent=1).encode())
     return run
@@ -129,7 +134,7 @@ def report_of(folder: Path, plan: Plan, number: int, state: State, why: str) -> 
         state=state,
         why=why,
         run=number,
-        model=plan.model.model,
+        model=str(plan.checkpoint or plan.model.model),
         preset=plan.preset,
         tries=plan.tries,
         settings=settings_of(plan),
@@ -153,13 +158,18 @@ def settings_of(plan: Plan) -> dict[str, Any]:
 def _work(folder: Path, plan: Plan, python: Path, tell: Tell) -> None:
     suite = SUITES[plan.suite]
     (folder / "harness").mkdir(exist_ok=True)
-    ask_once(plan.model, tools=plan.protocol == "native")
-    if plan.user is not None:
-        ask_once(plan.user, tools=False)
     with ExitStack() as stack:
+        model = plan.model
+        if plan.checkpoint is not None:
+            from train.checkpoint_server import serving_checkpoint
+
+            model = model.model_copy(update={"base_url": stack.enter_context(serving_checkpoint(plan.checkpoint))})
+        ask_once(model, tools=plan.protocol == "native")
+        if plan.user is not None:
+            ask_once(plan.user, tools=False)
         watches = [Watch(folder / CALLS)]
         native = plan.protocol == "native"
-        served = serving(plan.model, folder / CALLS, native=native, window=plan.window, parallel=plan.parallel)
+        served = serving(model, folder / CALLS, native=native, window=plan.window, parallel=plan.parallel)
         base_url = user_url = stack.enter_context(served).base_url
         if plan.user is not None:
             watches.append(Watch(folder / USER_CALLS, "the simulated user's server"))

@@ -45,6 +45,8 @@ class Plan(BaseModel):
     """τ²-bench only: the domain's own list that the ids are of."""
     at_once: int = Field(1, ge=1)
     """Tasks at once; MCP-Universe's runner does one at a time."""
+    checkpoint: Path | None = None
+    """The folder of a model that is served on this machine while the harness runs, instead of another server."""
     tasks: Path | None = None
     """MCP-Universe only: the folder of a checkout that the tasks are in."""
 
