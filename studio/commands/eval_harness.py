@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from pipeline.workspace import Workspace
     from train.harness.estimates import Estimate
     from train.harness.plan import Plan, Standing
+    from train.harness.readiness import Readiness
 
 F = TypeVar("F", bound=Callable[..., Any])
+FEW = 8
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -102,12 +104,18 @@ def harnesses_command(
     if as_json:
         print_json({"harnesses": [each.document() for each in found]})
         return
-    rows = ((r.title, r.version, r.summary, ", ".join(d.name for d in r.domains if d.ready), r.how) for r in found)
+    rows = ((r.title, r.version, r.summary, _ready(r), r.how) for r in found)
     print_table(["harness", "version", "state", "ready", "next"], rows)
     lacking = [(r.title, d.name, d.tasks, "; ".join(d.missing)) for r in found for d in r.domains if not d.ready]
     if lacking:
         click.echo()
         print_table(["harness", "domain", "tasks", "missing"], lacking)
+
+
+def _ready(found: Readiness) -> str:
+    """The domains that can be run, by name where they are few."""
+    names = [domain.name for domain in found.domains if domain.ready]
+    return ", ".join(names) if len(names) <= FEW else f"{len(names)} domains"
 
 
 @click.command("bfcl")

@@ -63,13 +63,8 @@ def create(workspace: Workspace, plan: Plan) -> Run:
         raise UserError("The preset has no tasks that can be run here.")
     if plan.suite == "tau2" and plan.user is None:
         raise UserError("τ²-bench needs a model that plays the user: name one with --user-model.")
-    about = {
-        "version": plan.version,
-        "preset": plan.preset,
-        "model": str(plan.checkpoint or plan.model.model),
-        "protocol": plan.protocol,
-    }
-    run, folder = evaluate.create(workspace, plan.suite, {**about, "tasks": plan.total})
+    about = {"version": plan.version, "preset": plan.preset, "protocol": plan.protocol, "tasks": plan.total}
+    run, folder = evaluate.create(workspace, plan.suite, {"model": plan.name, **about})
     replace_file(folder / PLAN, plan.model_dump_json(indent=1).encode())
     return run
 
@@ -134,7 +129,7 @@ def report_of(folder: Path, plan: Plan, number: int, state: State, why: str) -> 
         state=state,
         why=why,
         run=number,
-        model=str(plan.checkpoint or plan.model.model),
+        model=plan.name,
         preset=plan.preset,
         tries=plan.tries,
         settings=settings_of(plan),

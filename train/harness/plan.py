@@ -51,6 +51,11 @@ class Plan(BaseModel):
     """MCP-Universe only: the folder of a checkout that the tasks are in."""
 
     @property
+    def name(self) -> str:
+        """Who is evaluated: the model's name at its server, or the checkpoint's folder."""
+        return str(self.checkpoint or self.model.model)
+
+    @property
     def total(self) -> int:
         """How many tries there are."""
         return self.tries * sum(map(len, self.wanted.values()))
