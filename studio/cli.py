@@ -16,7 +16,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Look": ("list", "show", "datasette", "diff"),
     "Run": ("tools", "call", "snapshot", "verify", "serve"),
     "Judge and pick": ("check", "audit", "fix", "diversity", "subset", "export"),
-    "Train": ("rollout", "trajectory", "train", "eval", "proxy"),
+    "Train": ("rollout", "trajectory", "train", "eval", "ablate", "proxy"),
     "This machine": ("doctor", "config", "bench"),
 }
 """Every verb, by the section of `--help` it is shown in. Verb `x-y` is `x_y_command` in `studio/commands/x_y.py`

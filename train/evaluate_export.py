@@ -60,9 +60,14 @@ def markdown(document: Mapping[str, Any]) -> str:
     """The report as Markdown."""
     parts = [f"# {document['suite']}", headline(document)]
     for heading, columns, rows in tables(document):
-        lines = [" | ".join(map(_cell, line)) for line in (columns, ["---"] * len(columns), *rows)]
-        parts.append(f"## {heading}\n\n" + "\n".join(f"| {line} |" for line in lines))
+        parts.append(f"## {heading}\n\n{markdown_table(columns, rows)}")
     return "\n\n".join(parts) + "\n"
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = (" | ".join(map(_cell, line)) for line in (columns, ["---"] * len(columns), *rows))
+    return "\n".join(f"| {line} |" for line in lines)
 
 
 def comma_separated(document: Mapping[str, Any]) -> str:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curation.subset import TEST
+from curation.subset import TEST, Subset
 from pipeline.engine.lock import worker
 from pipeline.errors import UserError
-from pipeline.model import Environment
+from pipeline.model import Environment, content_hash
+from pipeline.parts import dumps
 from pipeline.snapshots import replace_file
 from train import evaluate, rollout_run
 from train.evaluate_report import Item, State, report
@@ -152,8 +153,7 @@ def _work(workspace: Workspace, run: Run, folder: Path, tell: Callable[[Trajecto
 
 
 def report_of(workspace: Workspace, run: Run, state: State, why: str = "") -> dict[str, Any]:
-    """The report on the rollouts that an evaluation has so far. Its version is the subset's digest, so that the same
-    version is the same tasks."""
+    """The report on the rollouts that an evaluation has so far."""
     folder = workspace.runs / str(run.id)
     plan = rollout_run.plan_of(workspace, run)
     records = list(read_records(folder)) if (folder / TRAJECTORIES).exists() else []
@@ -168,7 +168,7 @@ def report_of(workspace: Workspace, run: Run, state: State, why: str = "") -> di
     concepts = {(pick.environment, pick.task): pick.concept for pick in subset.picks}
     return report(
         SUITE,
-        subset.digest[:12],
+        tasks_digest(subset),
         _items(plan, records, Worlds(workspace.catalog, subset), concepts),
         total=len(plan.tasks) * plan.tries,
         state=state,
@@ -186,6 +186,13 @@ def report_of(workspace: Workspace, run: Run, state: State, why: str = "") -> di
         },
         **_costs(records),
     )
+
+
+def tasks_digest(subset: Subset) -> str:
+    """The version of the suite: equal digests are equal held-out tasks in equal environments."""
+    tasks = [(pick.environment, pick.task) for pick in subset.picks if pick.split == TEST]
+    contents = {name: sorted(subset.contents[name].items()) for name, _ in sorted(tasks)}
+    return content_hash(dumps([sorted(tasks), contents]))[:12]
 
 
 class _Counted:
