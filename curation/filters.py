@@ -18,7 +18,7 @@ from typing import Any
 
 from pipeline.errors import UserError
 
-TEXT_FIELDS = ("name", "title", "origin", "domain", "missing", "check", "audit", "concept", "aside")
+TEXT_FIELDS = ("name", "title", "origin", "domain", "missing", "check", "audit", "concept", "aside", "review")
 NUMBER_FIELDS = ("tables", "rows", "tools", "tasks", "code", "sql", "verifiers")
 FIELDS = (*TEXT_FIELDS, *NUMBER_FIELDS)
 """Every field a term may name, for help and completion."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from curation.diversity import Item
 from curation.duplicates import set_aside
+from curation.review import Decision, counting
 from curation.selection import hold_out, interleave, order
 from curation.subset import TEST, TRAIN, Pick, Recipe
 from pipeline.errors import UserError
@@ -47,15 +48,15 @@ def candidates(
 ) -> tuple[list[Candidate], dict[str, int]]:
     """The environments with tasks that can be trained on, and how many tasks were left out, by why.
 
-    A task needs a verifier, and no error that a check of the current contents found may block it; environments that
-    were dropped, or merged into another of these, are left out. `rates` are solve rates by environment and task, where
-    known.
+    A task needs a verifier, and no error that a check of the current contents found may block it, unless a person
+    waived it; environments that were dropped, or merged into another of these, are left out. `rates` are solve rates
+    by environment and task, where known.
     """
     found: list[Candidate] = []
     left_out: Counter[str] = Counter()
     aside = set_aside(catalog.decisions(), [item.name for item in items])
     for item, concept in zip(items, concepts, strict=True):
-        if item.name in aside:
+        if item.name in aside or catalog.summary(item.name).review == Decision.drop:
             left_out["dropped or merged"] += catalog.summary(item.name).tasks or 0
             continue
         current = catalog.current(item.name)
@@ -72,11 +73,9 @@ def candidates(
 
 
 def _blocked(catalog: Catalog, name: str) -> set[int]:
-    stored = catalog.check(name)
-    if stored is None or catalog.summary(name).check == "stale":
+    if catalog.summary(name).check == "stale":
         return set()
-    findings = json.loads(stored.findings_json)["findings"]
-    return {task for finding in findings if finding["severity"] == "error" for task in finding["tasks"]}
+    return {task for finding in counting(catalog, name) if finding.severity == "error" for task in finding.tasks}
 
 
 def pick(recipe: Recipe, chosen_from: Sequence[Candidate], vectors: np.ndarray) -> tuple[Pick, ...]:

@@ -18,7 +18,18 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 
-from pipeline.catalog_tables import audits, blobs, checks, duplicates, events, runs, scenarios, subsets, versions
+from pipeline.catalog_tables import (
+    audits,
+    blobs,
+    checks,
+    duplicates,
+    events,
+    reviews,
+    runs,
+    scenarios,
+    subsets,
+    versions,
+)
 from pipeline.changes import Change, add_row, clock, put_version, unpack, update_scenario
 from pipeline.errors import UserError
 from pipeline.model import Author, Cost, Environment, Part, normalise
@@ -29,6 +40,7 @@ from pipeline.records import (
     StoredAudit,
     StoredCheck,
     StoredDecision,
+    StoredReview,
     StoredSubset,
     Summary,
     Version,
@@ -36,6 +48,7 @@ from pipeline.records import (
     read_check,
     read_decision,
     read_event,
+    read_review,
     read_run,
     read_subset,
     read_summary,
@@ -265,6 +278,30 @@ class Catalog:
         with self._reading() as connection:
             row = connection.execute(select(audits).where(audits.c.scenario == name)).one_or_none()
         return None if row is None or key not in (None, row.key) else read_audit(row)
+
+    # Reviews
+
+    def add_review(
+        self, name: str, item: str, decision: str, *, reason: str, reviewer: str, about: Mapping[str, Any]
+    ) -> None:
+        """Keep a decision about an item of the review queue, beside those before it. `about` is JSON."""
+        values = {"item": item, "decision": decision, "reason": reason, "reviewer": reviewer, "about": dumps(about)}
+        with self._writing() as connection:
+            self._require(connection, name)
+            connection.execute(insert(reviews).values(scenario=name, created_at=clock(), **values))
+
+    def reviews(self, name: str | None = None) -> list[StoredReview]:
+        """All decisions, or those about one environment, oldest first."""
+        query = select(reviews).order_by(reviews.c.id)
+        with self._reading() as connection:
+            rows = connection.execute(query if name is None else query.where(reviews.c.scenario == name))
+            return [read_review(row) for row in rows]
+
+    def set_standing(self, name: str, *, check: str | None, audit: str | None, review: str | None) -> None:
+        """Set what lists show of an environment's check, audit and review. Raises UserError for an unknown name."""
+        with self._writing() as connection:
+            scenario = self._require(connection, name)
+            update_scenario(connection, scenario, {"check_status": check, "audit": audit, "review": review})
 
     # Near-duplicates
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = "0004"
+SCHEMA_VERSION = "0005"
 """The newest migration; a catalog that names another one was made by another version of this program."""
 
 metadata = MetaData()
@@ -45,6 +45,7 @@ scenarios = Table(
     Column("audit", String(20)),
     Column("concept", Text),
     Column("aside", String(20)),
+    Column("review", String(20)),
 )
 
 blobs = Table(
@@ -96,6 +97,21 @@ audits = Table(
     Column("created_at", String(40), nullable=False),
 )
 """Audits of verifiers; `verdict` is the worst of an environment's, NULL where it has none."""
+
+reviews = Table(
+    "reviews",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("scenario", String(200), ForeignKey("scenarios.name"), nullable=False),
+    Column("item", String(64), nullable=False),
+    Column("decision", String(20), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("reviewer", Text, nullable=False),
+    Column("about", Text, nullable=False),
+    Column("created_at", String(40), nullable=False),
+    Index("reviews_of_a_scenario", "scenario", "id"),
+)
+"""What people decided about findings, one row a decision; the newest about an item holds."""
 
 runs = Table(
     "runs",

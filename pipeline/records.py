@@ -34,7 +34,9 @@ class Summary:
 
     `rows` counts INSERT statements; `check` is "pass", "warn", "fail", or "stale" where a part changed after it;
     `audit` is the worst verdict on one of its verifiers, or "stale" likewise; `aside` is "dropped" or "merged" where it
-    gives way to a near-duplicate (see `StoredDecision`).
+    gives way to a near-duplicate (see `StoredDecision`). `review` is the weightiest decision of a person about its
+    findings: "drop", "fix", "waive" or "accept"; findings that were waived or accepted do not count in `check` and
+    `audit`, which are "waived" where nothing else is wrong.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Summary:
     concept: str | None
     now: datetime = DEFAULT_NOW
     aside: str | None = None
+    review: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,19 @@ class StoredDecision:
     b: str
     decision: str
     leaves: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReview:
+    """A person's decision about one item of the review queue; `about` tells what the item was."""
+
+    scenario: str
+    item: str
+    decision: str
+    reason: str
+    reviewer: str
+    about: dict[str, Any]
     created_at: datetime
 
 
@@ -143,6 +159,7 @@ def read_summary(row: Any) -> Summary:
         concept=row.concept,
         now=datetime.fromisoformat(row.now),
         aside=row.aside,
+        review=row.review,
     )
 
 
@@ -177,6 +194,19 @@ def read_audit(row: Any) -> StoredAudit:
 def read_decision(row: Any) -> StoredDecision:
     """A row of `duplicates`."""
     return StoredDecision(row.a, row.b, row.decision, row.leaves, datetime.fromisoformat(row.created_at))
+
+
+def read_review(row: Any) -> StoredReview:
+    """A row of `reviews`."""
+    return StoredReview(
+        scenario=row.scenario,
+        item=row.item,
+        decision=row.decision,
+        reason=row.reason,
+        reviewer=row.reviewer,
+        about=orjson.loads(row.about),
+        created_at=datetime.fromisoformat(row.created_at),
+    )
 
 
 def read_subset(row: Any) -> StoredSubset:

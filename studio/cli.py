@@ -15,7 +15,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Make and bring in": ("synth", "run", "blueprint", "import"),
     "Look": ("list", "show", "datasette", "diff"),
     "Run": ("tools", "call", "snapshot", "verify", "serve"),
-    "Judge and pick": ("check", "audit", "fix", "diversity", "subset", "export"),
+    "Judge and pick": ("check", "audit", "review", "fix", "diversity", "subset", "export"),
     "Train": ("rollout", "trajectory", "train", "eval", "ablate", "proxy"),
     "This machine": ("doctor", "config", "bench"),
 }

@@ -26,6 +26,7 @@ class Row:
     audit: str | None = None
     concept: int | None = 4
     aside: str | None = None
+    review: str | None = None
 
 
 @pytest.mark.parametrize(
@@ -180,6 +181,7 @@ class Blank:
     audit: None = None
     concept: None = None
     aside: None = None
+    review: None = None
     tables: None = None
     rows: None = None
     tools: None = None

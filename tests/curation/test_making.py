@@ -17,6 +17,7 @@ import numpy as np
 from curation.diversity import NGRAMS_ONLY, Item
 from curation.making import make_subset
 from curation.picking import Candidate, choose_tasks, pick, read_rates
+from curation.review import Decision, decide, entries
 from curation.subset import (
     TEST,
     TRAIN,
@@ -102,12 +103,31 @@ def test_series_nest(workspace: Workspace) -> None:
     assert coverage[-1] == pytest.approx(1, abs=1e-5)
 
 
+def found(*faults: tuple[str, int]) -> str:
+    """What a check found: a fault of this severity in each of these tasks."""
+    findings = [
+        {"code": "f", "severity": severity, "where": f"tasks: {task}", "message": "is wrong", "tasks": [task]}
+        for severity, task in faults
+    ]
+    return json.dumps({"findings": findings})
+
+
+def test_a_person_can_let_a_blocked_task_through_and_drop_an_environment(workspace: Workspace) -> None:
+    catalog = workspace.catalog
+    catalog.set_check("furrow", "fail", found(("error", 0)), "key")
+    assert 0 not in {pick.task for pick in make_subset(workspace, replace(RECIPE, budget=None)).pairs()["furrow"]}
+    [entry] = entries(catalog, "furrow")
+    for decision, there in ((Decision.waive, True), (Decision.drop, False)):
+        decide(catalog, "furrow", entry.item.key, decision, reviewer="ada", reason="it does no harm")
+        pairs = make_subset(workspace, replace(RECIPE, budget=None), replace=True).pairs()
+        assert (0 in {pick.task for pick in pairs.get("furrow", ())}) == there
+    assert "furrow" not in pairs
+
+
 def test_tasks_without_a_verifier_or_blocked_by_a_fault_are_left_out(workspace: Workspace) -> None:
     catalog = workspace.catalog
     catalog.put("furrow", Part.tasks, json.dumps(["One.", "Two.", "Three."]), author=PERSON)
-    finding = {"severity": "error", "tasks": [0]}
-    warning = {"severity": "warn", "tasks": [1]}
-    catalog.set_check("furrow", "fail", json.dumps({"findings": [finding, warning]}), "key")
+    catalog.set_check("furrow", "fail", found(("error", 0), ("warn", 1)), "key")
     subset = make_subset(workspace, replace(RECIPE, budget=None))
     assert [pick.task for pick in subset.pairs()["furrow"]] == [1]
     assert subset.card["left_out_tasks"] == {"no verifier": 1, "blocked by a fault": 1}
@@ -115,7 +135,7 @@ def test_tasks_without_a_verifier_or_blocked_by_a_fault_are_left_out(workspace: 
 
 def test_a_stale_check_blocks_nothing(workspace: Workspace) -> None:
     catalog = workspace.catalog
-    catalog.set_check("furrow", "fail", json.dumps({"findings": [{"severity": "error", "tasks": [0, 1]}]}), "key")
+    catalog.set_check("furrow", "fail", found(("error", 0), ("error", 1)), "key")
     assert "furrow" not in make_subset(workspace, replace(RECIPE, budget=None)).environments()
     catalog.put("furrow", Part.tasks, json.dumps(["New.", "Tasks."]), author=PERSON)
     assert "furrow" in make_subset(workspace, replace(RECIPE, budget=None), replace=True).environments()
