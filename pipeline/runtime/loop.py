@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import sys
+import threading
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -28,6 +30,10 @@ class InlineLoop(asyncio.BaseEventLoop):
 
     _ready: collections.deque[Any]
     _scheduled: list[Any]
+    _thread_id: int | None
+    _check_running: Callable[[], None]
+    _asyncgen_firstiter_hook: Callable[[Any], None]
+    _asyncgen_finalizer_hook: Callable[[Any], None]
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,11 +78,35 @@ class InlineLoop(asyncio.BaseEventLoop):
         self._moment = 0.0
         with inline_threads():
             try:
-                return self.run_until_complete(coroutine)
+                task = self.create_task(coroutine)
+                self._begin(task)
+                at_its_end = task.done() and not self._ready
+                return task.result() if at_its_end else self.run_until_complete(task)
             finally:
                 self._finish_tasks()
                 self._scheduled.clear()
                 self._ready.clear()
+
+    def _begin(self, task: asyncio.Task[Any]) -> None:
+        """Run a new task until it waits for something. Most never do, and are spared the rounds of `run_forever`.
+
+        All that a coroutine can see of its loop is as there.
+        """
+        self._check_running()
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook)
+        self._thread_id = threading.get_ident()
+        asyncio._set_running_loop(self)
+        try:
+            self._ready.popleft()._run()
+        except BaseException:
+            if task.done() and not task.cancelled():
+                task.exception()  # it is on its way up; without this it would be logged as well
+            raise
+        finally:
+            asyncio._set_running_loop(None)
+            self._thread_id = None
+            sys.set_asyncgen_hooks(*hooks)
 
     def _finish_tasks(self) -> None:
         left = asyncio.all_tasks(self)
