@@ -36,7 +36,7 @@ def test_what_waits_goes_on_until_it_has_its_answer(loop: InlineLoop) -> None:
 
     async def several() -> list[int]:
         async with asyncio.timeout(7200):
-            return await asyncio.gather(doubled(1), doubled(2))
+            return list(await asyncio.gather(doubled(1), doubled(2)))
 
     assert loop.run(several()) == [2, 4]
 
