@@ -34,10 +34,10 @@ def audit_environment(
             stage = Stage.open(environment, host, opened)
             return _audit(stage, sources or {}, list(recorded))
     except LoadFailed as failed:
-        return _unrunnable(environment, failed.finding)
+        return unrunnable(environment, failed.finding)
     except UserError as error:  # its worker died where nothing else could be done
         finding = Finding("cannot_be_audited", "error", "environment", str(error), remedy="run awm-studio check on it")
-        return _unrunnable(environment, finding)
+        return unrunnable(environment, finding)
 
 
 def _audit(stage: Stage, sources: Mapping[int, str], recorded: Sequence[Known]) -> EnvironmentAudit:
@@ -98,29 +98,29 @@ def _word(accepted: bool | None) -> str:
     return "complete" if accepted else "others"
 
 
-def _unrunnable(environment: Environment, finding: Finding) -> EnvironmentAudit:
+def unrunnable(environment: Environment, finding: Finding) -> EnvironmentAudit:
     """The audit of an environment that cannot be built or loaded: nothing is proved, for that reason."""
     why = f"the environment does not run: {finding.message}"
     return EnvironmentAudit(
         environment.name,
         tuple(
             VerifierAudit(
-                environment.name,
-                environment.domain,
-                v.task,
-                v.mode,
-                "unproven",
-                why,
-                None,
-                None,
-                (),
-                {},
-                {},
-                {},
-                None,
-                (),
+                name=environment.name,
+                domain=environment.domain,
+                task=verifier.task,
+                mode=verifier.mode,
+                verdict="unproven",
+                why=why,
+                category=None,
+                steps=None,
+                solutions=(),
+                tried={},
+                failed={},
+                reads={},
+                may_change=None,
+                findings=(),
             )
-            for v in environment.verifiers
+            for verifier in environment.verifiers
         ),
         tuple(TaskState(number, "blocked", why) for number in range(len(environment.tasks))),
         findings=(finding,),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
-from curation.audit.environment import audit_environment
+from curation.audit.environment import audit_environment, unrunnable
 from curation.audit.guard import guarded
 from curation.audit.records import EnvironmentAudit, VerifierAudit
 from curation.audit.stage import SOLUTIONS
 from curation.audit.trajectories import Trajectories
+from curation.in_parallel import in_parallel
+from curation.review import settle
 from pipeline.catalog import Catalog
 from pipeline.errors import UserError
 from pipeline.findings import Finding
@@ -22,6 +23,9 @@ from pipeline.runtime.host import Host
 
 RULES_VERSION = 1
 """Raised when what is tried or how it is judged changes, so that kept audits are not mistaken for current ones."""
+
+CANNOT = "audit_failed"
+"""The finding where the audit itself failed. Such a result is not kept: it may be this machine's fault."""
 
 GUARD_AUTHOR = Author(AuthorKind.person, "audit guard")
 """Who a guarded verifier is by: a person asked for the guard."""
@@ -43,11 +47,12 @@ def audit_workspace(
     workers: int,
     trajectories: Trajectories | None = None,
     again: bool = False,
-) -> Iterator[EnvironmentAudit]:
+    stopping: Callable[[int], None] = lambda begun: None,
+) -> Generator[EnvironmentAudit]:
     """Audit environments with `workers` at a time, yielding each result as it comes.
 
     Results are kept in the catalog; what was audited before with the same content is taken from there unless `again`.
-    So an interrupted audit goes on where it stopped.
+    So an interrupted audit goes on where it stopped; `stopping` as in `in_parallel`.
     """
     todo: list[tuple[str, str]] = []
     for name in names:
@@ -56,25 +61,24 @@ def audit_workspace(
         if kept is None:
             todo.append((name, key))
             continue
-        if catalog.summary(name).audit != kept.verdict:  # changed and changed back
+        if catalog.summary(name).audit == "stale":  # changed and changed back
             catalog.set_audit(name, kept.verdict, kept.document_json, key)
+            settle(catalog, name)
         yield EnvironmentAudit.from_json(kept.document_json)
-    with ThreadPoolExecutor(workers, thread_name_prefix="audit") as pool:
-        waiting: dict[Future[EnvironmentAudit], str] = {}
-        try:
-            for name, key in todo:
-                waiting[pool.submit(audit_one, catalog, name, host, trajectories)] = key
-                if len(waiting) >= 2 * workers:
-                    yield from _finished(catalog, waiting)
-            while waiting:
-                yield from _finished(catalog, waiting)
-        finally:
-            for future in waiting:
-                future.cancel()
+
+    def audit(item: tuple[str, str]) -> EnvironmentAudit:
+        return audit_one(catalog, item[0], host, trajectories)
+
+    def keep(item: tuple[str, str], result: EnvironmentAudit) -> None:
+        if not any(finding.code == CANNOT for finding in result.findings):
+            catalog.set_audit(result.name, result.verdict, result.to_json(), item[1])
+            settle(catalog, result.name)
+
+    yield from in_parallel(todo, audit, keep, workers=workers, name="audit", stopping=stopping)
 
 
 def audit_one(catalog: Catalog, name: str, host: Host, trajectories: Trajectories | None = None) -> EnvironmentAudit:
-    """Audit one environment of a catalog; a trajectory that cannot be read is a finding."""
+    """Audit one environment of a catalog. Whatever goes wrong is a finding: the others are audited too."""
     environment = catalog.environment(name)
     recorded, problems = [], []
     taken: Counter[int] = Counter()
@@ -88,7 +92,19 @@ def audit_one(catalog: Catalog, name: str, host: Host, trajectories: Trajectorie
             problems.append(
                 Finding("trajectory_unreadable", "warn", str(run.path), str(error), remedy="record it again")
             )
-    audit = audit_environment(environment, host, sources=solution_sources(catalog, name), recorded=recorded)
+    try:
+        audit = audit_environment(environment, host, sources=solution_sources(catalog, name), recorded=recorded)
+    except Exception as error:  # generated content has more ways to fail than anybody can list
+        audit = unrunnable(
+            environment,
+            Finding(
+                CANNOT,
+                "error",
+                "environment",
+                f"the audit failed ({type(error).__name__}): {error}",
+                remedy="audit it again; if this stays, the audit has a fault worth reporting",
+            ),
+        )
     return replace(audit, findings=(*audit.findings, *problems))
 
 
@@ -99,16 +115,6 @@ def solution_sources(catalog: Catalog, name: str) -> dict[int, str]:
         for version in catalog.current(name)
         if version.part is Part.solution
     }
-
-
-def _finished(catalog: Catalog, waiting: dict[Future[EnvironmentAudit], str]) -> Iterator[EnvironmentAudit]:
-    """Wait for at least one audit to end, keep what has ended in the catalog, and yield it."""
-    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-    for future in done:
-        key = waiting.pop(future)
-        result = future.result()
-        catalog.set_audit(result.name, result.verdict, result.to_json(), key)
-        yield result
 
 
 def adopt_guards(catalog: Catalog, name: str) -> list[VerifierAudit]:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from curation.checks.environment import CheckResult, check_environment
+from curation.in_parallel import in_parallel
+from curation.review import settle
 from pipeline.catalog import Catalog
+from pipeline.findings import Finding
 from pipeline.model import content_hash
 from pipeline.runtime.host import Host
 
 RULES_VERSION = 3
 """Raised when a check is added or changed, so that kept results are not mistaken for current ones."""
+
+
+CANNOT = "cannot_be_checked"
+"""The finding where checking itself failed. Such a result is not kept: it may be this machine's fault."""
 
 
 def check_key(catalog: Catalog, name: str) -> str:
@@ -24,12 +30,18 @@ def check_key(catalog: Catalog, name: str) -> str:
 
 
 def check_workspace(
-    catalog: Catalog, names: Sequence[str], host: Host, *, workers: int, again: bool = False
-) -> Iterator[CheckResult]:
+    catalog: Catalog,
+    names: Sequence[str],
+    host: Host,
+    *,
+    workers: int,
+    again: bool = False,
+    stopping: Callable[[int], None] = lambda begun: None,
+) -> Generator[CheckResult]:
     """Check environments with `workers` at a time, yielding each result as it comes.
 
     Results are kept in the catalog; what was checked before with the same content is taken from there unless
-    `again`. So an interrupted check goes on where it stopped.
+    `again`. So an interrupted check goes on where it stopped; `stopping` as in `in_parallel`.
     """
     todo: list[tuple[str, str]] = []
     for name in names:
@@ -37,31 +49,36 @@ def check_workspace(
         kept = None if again else catalog.check(name, key)
         if kept is None:
             todo.append((name, key))
-        else:
-            yield CheckResult.from_json(kept.findings_json)
-    with ThreadPoolExecutor(workers, thread_name_prefix="check") as pool:
-        waiting: dict[Future[CheckResult], str] = {}
-        queue = iter(todo)
-        try:
-            for name, key in queue:
-                waiting[pool.submit(check_environment, catalog.environment(name), host)] = key
-                if len(waiting) >= 2 * workers:
-                    yield from finished(catalog, waiting)
-            while waiting:
-                yield from finished(catalog, waiting)
-        finally:
-            for future in waiting:
-                future.cancel()
+            continue
+        if catalog.summary(name).check == "stale":  # changed and changed back
+            catalog.set_check(name, kept.status, kept.findings_json, key)
+            settle(catalog, name)
+        yield CheckResult.from_json(kept.findings_json)
+
+    def check(item: tuple[str, str]) -> CheckResult:
+        return check_one(catalog, item[0], host)
+
+    def keep(item: tuple[str, str], result: CheckResult) -> None:
+        if not any(finding.code == CANNOT for finding in result.findings):
+            catalog.set_check(result.name, result.status, json.dumps(result.document()), item[1])
+            settle(catalog, result.name)
+
+    yield from in_parallel(todo, check, keep, workers=workers, name="check", stopping=stopping)
 
 
-def finished(catalog: Catalog, waiting: dict[Future[CheckResult], str]) -> Iterator[CheckResult]:
-    """Wait for at least one check to end, keep what has ended in the catalog, and yield it."""
-    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-    for future in done:
-        key = waiting.pop(future)
-        result = future.result()
-        catalog.set_check(result.name, result.status, json.dumps(result.document()), key)
-        yield result
+def check_one(catalog: Catalog, name: str, host: Host) -> CheckResult:
+    """Check one environment of a catalog. Whatever goes wrong is a finding: the others are checked too."""
+    try:
+        return check_environment(catalog.environment(name), host)
+    except Exception as error:  # generated content has more ways to fail than anybody can list
+        finding = Finding(
+            CANNOT,
+            "error",
+            "environment",
+            f"the environment cannot be checked ({type(error).__name__}): {error}",
+            remedy="check it again; if this stays, its parts are damaged, or the checks have a fault worth reporting",
+        )
+        return CheckResult(name, "fail", catalog.summary(name).tables or 0, None, None, (finding,))
 
 
 def summary(results: Iterable[CheckResult]) -> dict[str, Any]:

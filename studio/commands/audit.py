@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+from pipeline.words import number_of
+from studio.commands.options import (
+    chosen_environments,
+    json_option,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+    say_stopping,
+    workspace_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,31 +107,31 @@ def audit_command(
     from curation.audit.report import write_report
     from curation.audit.summary import by_category, summary
     from curation.audit.workspace import adopt_guards, audit_workspace
-    from pipeline.errors import UserError
     from pipeline.run_record import RunRecord, recorded
     from pipeline.runtime.host import Host
     from pipeline.sqlite_files import require_place
 
     opened = open_workspace(workspace)
     catalog, settings = opened.catalog, opened.settings
-    if everything == bool(names):
-        raise UserError("name the environments to audit, or pass --all")
     for place in reports:
         require_place(place)
     profile = solving_profile(opened, solver, base_url)
-    wanted = list(dict.fromkeys(catalog.resolve(name) for name in names)) if names else catalog.names()
-    if not wanted:
-        raise UserError("the workspace holds no environments: import some first (awm-studio import DIR)")
+    wanted = chosen_environments(catalog, names, everything=everything, verb="audit")
     runs = complete_runs(trajectories) if trajectories else None
 
     def audit_all(host: Host, record: RunRecord, chosen: Sequence[str], *, again: bool) -> list[EnvironmentAudit]:
         found = []
         at_once = workers or settings.workers
-        for result in audit_workspace(catalog, chosen, host, workers=at_once, trajectories=runs, again=again):
-            found.append(result)
-            record.note(result.name, result.verdict or "no verifiers")
-            if not as_json:
-                say(f"[{len(found)}/{len(chosen)}] {result.name}: {result.verdict or 'no verifiers'}")
+        with closing(
+            audit_workspace(
+                catalog, chosen, host, workers=at_once, trajectories=runs, again=again, stopping=say_stopping
+            )
+        ) as audited:
+            for result in audited:
+                found.append(result)
+                record.note(result.name, result.verdict or "no verifiers")
+                if not as_json:
+                    say(f"[{len(found)}/{len(chosen)}] {result.name}: {result.verdict or 'no verifiers'}")
         return found
 
     options = ["--trajectories", str(trajectories.absolute())] if trajectories else []
@@ -132,7 +143,8 @@ def audit_command(
         if guard:
             guarded = {audit.name: len(adopt_guards(catalog, audit.name)) for audit in audits}
             changed = [name for name, count in guarded.items() if count]
-            say(f"guards put into {sum(guarded.values())} verifiers of {len(changed)} environments")
+            verifiers = number_of(sum(guarded.values()), "verifier")
+            say(f"guards put into {verifiers} of {number_of(len(changed), 'environment')}")
             audits = [a for a in audits if a.name not in changed] + audit_all(host, record, changed, again=False)
         totals = summary(audits)
         record.result = totals["verdicts"]
@@ -153,7 +165,7 @@ def audit_command(
     else:
         print_audits(audits)
         said = ", ".join(f"{count} {verdict}" for verdict, count in totals["verdicts"].items())
-        say(f"{totals['verifiers']} verifiers: {said}")
+        say(f"{number_of(totals['verifiers'], 'verifier')}: {said}")
     bad = {"fault": FAULTY, "unproven": (*FAULTY, "unproven"), "never": ()}[fail_on]
     if any(one.verdict in bad for audit in audits for one in audit.verifiers):
         sys.exit(1)
@@ -165,7 +177,7 @@ def complete_runs(folder: Path) -> Trajectories:
 
     runs = find_trajectories(folder)
     complete = sum(map(len, runs.complete.values()))
-    say(f"{complete} complete trajectories, {runs.not_complete} not complete, {len(runs.problems)} unreadable")
+    say(f"trajectories: {complete} complete, {runs.not_complete} not complete, {len(runs.problems)} unreadable")
     for problem in runs.problems:
         say(f"left out: {problem}")
     return runs
@@ -205,7 +217,7 @@ def solve_first(opened: Workspace, names: Sequence[str], host: Host, profile: Pr
                     continue
                 if found:
                     agreed = sum(one.calls is not None for one in found)
-                    say(f"{name}: {profile.model} agrees with itself on {agreed} of {len(found)} tasks")
+                    say(f"{name}: {profile.model} agrees with itself on {agreed} of {number_of(len(found), 'task')}")
         except ModelFault as fault:
             say(f"The solver was stopped: {fault} What it solved is kept; the audit goes on without the rest.")
         finally:

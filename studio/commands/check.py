@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,13 @@ import rich_click as click
 
 from pipeline.words import number_of
 from studio.commands.options import (
+    chosen_environments,
     json_option,
     open_workspace,
     print_json,
     print_table,
     say,
+    say_stopping,
     workspace_option,
 )
 
@@ -76,23 +79,24 @@ def check_command(
     from curation.checks.environment import with_findings
     from curation.checks.trajectories import recorded_facts
     from curation.checks.workspace import check_workspace, summary
-    from pipeline.errors import UserError
     from pipeline.run_record import recorded
     from pipeline.runtime.host import Host
 
     opened = open_workspace(workspace)
     catalog, settings = opened.catalog, opened.settings
-    if everything == bool(names):
-        raise UserError("name the environments to check, or pass --all")
-    wanted = list(dict.fromkeys(catalog.resolve(name) for name in names)) if names else catalog.names()
-    if not wanted:
-        raise UserError("the workspace holds no environments: import some first (awm-studio import DIR)")
+    wanted = chosen_environments(catalog, names, everything=everything, verb="check")
 
     facts = recorded_facts(trajectories, wanted) if trajectories else None
     results = []
-    asked = {"environments": "all" if everything else wanted}
-    with Host.from_settings(settings) as host, recorded(catalog, "check", asked, total=len(wanted)) as record:
-        for result in check_workspace(catalog, wanted, host, workers=workers or settings.workers, again=again):
+    options = ["--trajectories", str(trajectories.absolute())] if trajectories else []
+    asked = {"environments": "all" if everything else wanted, "options": options}
+    at_once = workers or settings.workers
+    with (
+        Host.from_settings(settings) as host,
+        recorded(catalog, "check", asked, total=len(wanted)) as record,
+        closing(check_workspace(catalog, wanted, host, workers=at_once, again=again, stopping=say_stopping)) as checked,
+    ):
+        for result in checked:
             results.append(with_findings(result, facts.findings.get(result.name, ())) if facts else result)
             record.note(result.name, result.status)
             if not as_json:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
+from pipeline.words import number_of
+
 if TYPE_CHECKING:
+    from pipeline.catalog import Catalog
     from pipeline.model import Environment
     from pipeline.run_record import RunRecord
     from pipeline.workspace import Workspace
@@ -125,6 +128,26 @@ def require_task(env: Environment, task: int) -> None:
 
     if env.tasks and task >= len(env.tasks):
         raise UserError(f"{env.name} has no task {task}; it has tasks 0 to {len(env.tasks) - 1}.")
+
+
+def chosen_environments(catalog: Catalog, names: Sequence[str], *, everything: bool, verb: str) -> list[str]:
+    """The environments that a command was given by name, or all of the workspace.
+
+    Raises UserError where both or neither are asked for, one is not there, or there are none.
+    """
+    from pipeline.errors import UserError
+
+    if everything == bool(names):
+        raise UserError(f"name the environments to {verb}, or pass --all")
+    found = list(dict.fromkeys(catalog.resolve(name) for name in names)) if names else catalog.names()
+    if not found:
+        raise UserError("the workspace holds no environments: import some first (awm-studio import DIR)")
+    return found
+
+
+def say_stopping(begun: int) -> None:
+    """Say that work on environments stops after those that are begun."""
+    say(f"Stopping: what was begun ({number_of(begun, 'environment')}) is finished; Ctrl-C again stops at once.")
 
 
 def say(message: str) -> None:

@@ -135,7 +135,7 @@ def test_guards_are_put_into_loose_verifiers_and_audited(tmp_path: Path) -> None
     with Catalog.open(tmp_path / "catalog.db") as catalog:
         put_desk(catalog, "loose_desk", [LOOSE, verifier(1)], SOLUTIONS[:1])
     result = CliRunner().invoke(awm_studio, ["audit", "loose_desk", "--guard", "--json", "--workspace", str(tmp_path)])
-    assert "guards put into 1 verifiers of 1 environments" in result.stderr
+    assert "guards put into 1 verifier of 1 environment" in result.stderr
     verdicts = {row["task"]: row["verdict"] for row in json.loads(result.stdout)["verifiers"]}
     assert verdicts == {0: "trusted", 1: "unproven"}
     assert result.exit_code == 0

@@ -115,3 +115,45 @@ def test_adopting_guards_makes_new_versions_of_loose_verifiers_only(catalog: Cat
     assert [version.author for version in versions] == [BY_TEST, GUARD_AUTHOR]
     results, _ = audit(catalog)
     assert results["second"].verdict == "trusted"
+
+
+class StumblingHost(Host):
+    """A real host that cannot load one environment, as on a machine whose disk is full."""
+
+    def program(self, env, **options):
+        if env.name == "second":
+            raise OSError(28, "No space left on device")
+        return super().program(env, **options)
+
+
+def test_an_audit_that_fails_is_a_finding_which_is_not_kept_and_the_rest_goes_on(catalog: Catalog) -> None:
+    with StumblingHost() as host:
+        results = {result.name: result for result in audit_workspace(catalog, catalog.names(), host, workers=2)}
+    (finding,) = results["second"].findings
+    assert (finding.code, results["second"].verdict) == ("audit_failed", "unproven")
+    assert "No space left on device" in finding.message
+    assert catalog.audit("second") is None
+    assert results["first"].verdict == "trusted"
+    assert audit(catalog)[0]["second"].verdict == "loose"
+
+
+@pytest.mark.parametrize(
+    ("says", "verdict"),
+    [
+        ('return {"result": "complete" * 12_500_000}', "broken"),
+        ('return "others" * 20_000_000', "broken"),
+        ('raise ValueError("x" * 100_000_000)', "broken"),
+    ],
+    ids=["a verdict of 100 MB", "a string of 100 MB", "an error of 100 MB"],
+)
+def test_a_verifier_that_says_100_mb_is_judged_like_any_other_and_kept_short(
+    catalog: Catalog, says: str, verdict: str
+) -> None:
+    code = f"def verify_task_completion(initial_db_path, final_db_path, final_answer=None):\n    {says}\n"
+    catalog.put("second", Part.verifier, code, slot="0/code", author=BY_TEST)
+    with Host() as host:
+        (result,) = audit_workspace(catalog, ["second"], host, workers=1)
+    assert result.verdict == verdict
+    kept = catalog.audit("second")
+    assert kept is not None
+    assert len(kept.document_json) < 100_000

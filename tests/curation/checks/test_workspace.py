@@ -12,6 +12,7 @@ from curation.checks.workspace import check_workspace, summary
 from pipeline.catalog import Catalog
 from pipeline.model import Author, AuthorKind, Part
 from pipeline.runtime.host import Host
+from pipeline.runtime.limits import Limits
 from tests.curation.checks.conftest import CODE, VERIFIER
 
 BY_TEST = Author(AuthorKind.person, "test")
@@ -94,3 +95,40 @@ def test_the_summary_counts_environments_findings_and_tasks_at_risk(catalog: Cat
         replace(results[0], findings=tuple(replace(f, severity="error", tasks=(4,)) for f in results[0].findings))
     ]
     assert summary(with_task)["tasks_at_risk"] == 1
+
+
+class StumblingHost(Host):
+    """A real host that cannot build one environment, as on a machine whose disk is full."""
+
+    def build(self, env, **options):
+        if env.name == "second":
+            raise OSError(28, "No space left on device")
+        return super().build(env, **options)
+
+
+def test_an_environment_that_cannot_be_checked_is_a_finding_which_is_not_kept_and_the_rest_goes_on(
+    catalog: Catalog,
+) -> None:
+    with StumblingHost() as host:
+        results = {result.name: result for result in check_workspace(catalog, catalog.names(), host, workers=2)}
+    (finding,) = results["second"].findings
+    assert (finding.code, results["second"].status) == ("cannot_be_checked", "fail")
+    assert "No space left on device" in finding.message
+    assert catalog.check("second") is None
+    assert catalog.check("first") is not None
+    assert check(catalog)[1] == 1  # it is tried again, the others are not
+
+
+HANGS = "while True: pass"
+DIES = "import ctypes; ctypes.string_at(0)"
+FILLS_MEMORY = "held = [bytearray(1 << 20) for _ in range(1 << 20)]"
+
+
+@pytest.mark.parametrize("code", [HANGS, DIES, FILLS_MEMORY], ids=["hangs", "kills its worker", "fills the memory"])
+def test_code_that_takes_its_worker_along_is_a_finding_and_the_rest_goes_on(catalog: Catalog, code: str) -> None:
+    catalog.put("second", Part.code, code, author=BY_TEST)
+    with Host(limits=Limits(load_timeout_s=3, memory_mb=256)) as host:
+        results = {result.name: result for result in check_workspace(catalog, catalog.names(), host, workers=2)}
+    worst = results["second"].findings[0]
+    assert (results["second"].status, worst.severity) == ("fail", "error")
+    assert results["first"].status == results["third"].status == "warn"
