@@ -19,14 +19,14 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 HEADER_LIMIT = 16 << 20
 """Bytes of a header; tool listings are the largest and take some 100 KB."""
 
 _LENGTH = struct.Struct(">I")
-_CHUNK = 1 << 18
+_CHUNK = 1 << 16  # bytes asked for at once; most messages are smaller
 
 
 def _blob(value: object) -> dict[str, str]:
@@ -52,8 +52,7 @@ class Garbled(Exception):
     """What arrived is not a message: the other side cannot be trusted to go on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One message; `nonce` belongs to the request and its reply."""
 
     header: dict[str, Any]
@@ -75,11 +74,12 @@ class Channel:
         self._handle = connection.detach()
         self._limit = limit
         self._received = bytearray()
+        self._readable, self._writable = (_poll(self._handle, event) for event in (select.POLLIN, select.POLLOUT))
 
     @property
     def idle(self) -> bool:
         """Whether nothing has arrived that was not asked for."""
-        return not self._received and not _ready(self._handle, select.POLLIN, 0)
+        return not self._received and not self._readable.poll(0)
 
     def send(self, message: Message, *, deadline: float | None = None) -> None:
         """Send a message by `deadline` (of `time.monotonic`; None: however long it takes).
@@ -93,24 +93,32 @@ class Channel:
             try:
                 rest = rest[os.write(self._handle, rest) :]
             except BlockingIOError:
-                self._wait(select.POLLOUT, deadline)
+                _wait(self._writable, deadline)
             except OSError as error:
                 raise Disconnected from error
 
     def receive(self, *, deadline: float | None = None) -> Message:
         """The next message. Raises Disconnected, TimedOut or Garbled; after any of them the channel is of no use."""
-        (length,) = _LENGTH.unpack(self._take(_LENGTH.size, deadline))
+        self._await(_LENGTH.size, deadline)
+        (length,) = _LENGTH.unpack_from(self._received)
         if length > HEADER_LIMIT:
             raise Garbled(f"a header of {length} bytes")
+        start = _LENGTH.size + length
+        self._await(start, deadline)
         try:
-            header = _decode(self._take(length, deadline).decode())
+            header = _decode(self._received[_LENGTH.size : start].decode())
             sizes, nonce = header.pop("sizes"), header.pop("nonce")
             good = isinstance(nonce, str) and all(type(size) is int and size >= 0 for size in sizes)
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
             raise Garbled("a header that cannot be read") from error
         if not good or sum(sizes) > self._limit:
             raise Garbled("attachments that are too large")
-        return Message(header, tuple(self._take(size, deadline) for size in sizes), nonce)
+        self._await(start + sum(sizes), deadline)
+        ends = list(accumulate(sizes, initial=start))
+        with memoryview(self._received) as received:
+            attachments = tuple(bytes(received[begin:end]) for begin, end in pairwise(ends))
+        del self._received[: ends[-1]]
+        return Message(header, attachments, nonce)
 
     def close(self) -> None:
         """Close this end; the other side sees the end of the stream."""
@@ -119,31 +127,29 @@ class Channel:
                 os.close(self._handle)
             self._handle = -1
 
-    def _take(self, size: int, deadline: float | None) -> bytes:
+    def _await(self, size: int, deadline: float | None) -> None:
+        """Read on until so many bytes have been received."""
         while len(self._received) < size:
             if deadline is not None:
-                self._wait(select.POLLIN, deadline)
+                _wait(self._readable, deadline)
             try:
                 chunk = os.read(self._handle, max(_CHUNK, size - len(self._received)))
             except BlockingIOError:  # deadline or not: generated code can make its worker's descriptor so
-                self._wait(select.POLLIN, deadline)
+                _wait(self._readable, deadline)
                 continue
             except OSError as error:
                 raise Disconnected from error
             if not chunk:
                 raise Disconnected
             self._received += chunk
-        taken = bytes(self._received[:size])
-        del self._received[:size]
-        return taken
-
-    def _wait(self, event: int, deadline: float | None) -> None:
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        if not _ready(self._handle, event, left):
-            raise TimedOut
 
 
-def _ready(handle: int, event: int, timeout_s: float | None) -> bool:
+def _poll(handle: int, event: int) -> select.poll:
     poll = select.poll()  # not select(), which takes no descriptor above 1023
     poll.register(handle, event)
-    return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
+    return poll
+
+
+def _wait(poll: select.poll, deadline: float | None) -> None:
+    if not poll.poll(None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000):
+        raise TimedOut
