@@ -144,11 +144,11 @@ def agreed_threshold(
     return (NGRAMS_THRESHOLD if model.name == NGRAMS_ONLY else DEFAULT_THRESHOLD), None
 
 
-def keep_concepts(catalog: Catalog, measured: Diversity) -> None:
+def keep_concepts(catalog: Catalog, concepts: Mapping[str, str]) -> None:
     """Give each environment its concept's name in the catalog, where lists and filters find it."""
     with catalog.bulk():
-        for item, label in zip(measured.items, measured.labels, strict=True):
-            catalog.describe(item.name, concept=measured.names[label])
+        for name, concept in concepts.items():
+            catalog.describe(name, concept=concept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +183,10 @@ class Diversity:
     def concepts(self) -> int:
         """How many concepts there are at the threshold."""
         return len(self.names)
+
+    def concept_of(self) -> dict[str, str]:
+        """The name of each environment's concept."""
+        return {item.name: self.names[label] for item, label in zip(self.items, self.labels, strict=True)}
 
     def groups(self, key: str) -> list[Group]:
         """Items and concepts by the values of a grouping, the one with most items first."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,7 @@ class Landscape:
     """A survey, its points between −1 and 1, and what does not depend on a threshold.
 
     `nearest` and `similarities` have a row of `NEIGHBOURS` others an item. `version` is the newest in the catalog when
-    it was made, `where` the filter it was made with.
+    it was made, `where` the filter it was made with, `kept_at` tells the file that it was read from.
     """
 
     survey: Survey
@@ -55,6 +55,7 @@ class Landscape:
     where: str
     version: int
     made_at: datetime
+    kept_at: int = 0
 
     @property
     def names(self) -> list[str]:
@@ -83,6 +84,10 @@ class Cut:
     effective: float
     coverage: float
     vendi: float
+
+    def concept_of(self, landscape: Landscape) -> dict[str, str]:
+        """The name of each environment's concept."""
+        return {name: self.names[label] for name, label in zip(landscape.names, self.labels, strict=True)}
 
     def members(self, concept: int) -> list[int]:
         """The positions of a concept's environments."""
@@ -178,12 +183,23 @@ def keep_landscape(workspace: Path, landscape: Landscape) -> None:
         raise UserError(f"The measurement cannot be kept in {workspace}: {error.strerror}.") from None
 
 
+def kept_at(workspace: Path) -> int:
+    """The time of the file in a workspace folder, in nanoseconds; 0 where there is none."""
+    try:
+        return _path(workspace).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 def kept_landscape(workspace: Path) -> Landscape | None:
     """The landscape kept in a workspace folder; None where there is none, or none that this version can read."""
+    at = kept_at(workspace)
     try:
         with np.load(_path(workspace), allow_pickle=False) as arrays:
             about = json.loads(arrays["about"].tobytes())
-            return _read(about, {key: arrays[key] for key in arrays.files}) if about["form"] == FORM else None
+            if about["form"] != FORM:
+                return None
+            return replace(_read(about, {key: arrays[key] for key in arrays.files}), kept_at=at)
     except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile):
         return None
 

@@ -123,7 +123,7 @@ def diversity_command(**options: Any) -> None:
         if map_file:
             _write_map(opened.path, map_file, found, measured, layout)
         if options["save"]:
-            keep_concepts(opened.catalog, measured)
+            keep_concepts(opened.catalog, measured.concept_of())
         if options["keep"]:
             landscape = make_landscape(opened, found, where=options["where"], version=version, layout=layout)
             keep_landscape(opened.path, landscape)

@@ -33,6 +33,7 @@ class Mode:
 MODES = (
     Mode("pipeline", "1", "Pipeline", "pipeline:PipelineScreen", "Watch and steer the making of environments"),
     Mode("environments", "2", "Environments", "environments:EnvironmentsScreen", "Look at environments and try them"),
+    Mode("concepts", "3", "Concepts", "concepts:ConceptsScreen", "How many there really are: a map, near-duplicates"),
     Mode("activity", "7", "Activity", "activity:ActivityScreen", "Runs of this workspace: progress, stop, results"),
     Mode("settings", "8", "Settings", "settings:SettingsScreen", "Theme, model endpoint, limits"),
 )

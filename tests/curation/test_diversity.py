@@ -136,7 +136,7 @@ def test_an_empty_set_has_nothing_to_compare(tmp_path: Path) -> None:
 
 def test_concepts_can_be_kept_in_the_catalog(workspace: Workspace) -> None:
     measured = known(workspace).measured()
-    keep_concepts(workspace.catalog, measured)
+    keep_concepts(workspace.catalog, measured.concept_of())
     concepts = {row.name: row.concept for row in workspace.catalog.summaries()}
     assert concepts["uber"] == concepts["lyft"] == measured.names[0]
     assert len(known(workspace, where="concept:harvest").items) == 1
