@@ -9,7 +9,7 @@ from pipeline.model import Environment
 from pipeline.rules.blocked import tasks_reading
 from pipeline.rules.called import Called, call_tools
 from pipeline.rules.effects import effect_findings
-from pipeline.rules.responses import RESPONSE_REFUSED, response_findings
+from pipeline.rules.responses import response_findings
 from pipeline.runtime.host import HostedProgram
 from pipeline.runtime.tools import Tool
 
@@ -44,10 +44,10 @@ def fault_findings(environment: Environment, tools: Sequence[Tool], made: Iterab
         error = called.reply.error
         code, message = FAULTS[called.fault]
         remedy = "correct the handler so that it succeeds, or refuses with a 4xx and a reason"
-        if (error.exception or "").endswith(RESPONSE_REFUSED):
+        detail = error.detail if isinstance(error.detail, dict) else {}
+        if detail.get("cause") == "response":
             code, message = "response_invalid", "answers what its own response model forbids, so a server answers 500"
             remedy = "return what the response model declares, or let the model allow what the rows hold"
-        detail = error.detail if isinstance(error.detail, dict) else {}
         line = f": {detail['code_line'].strip()}" if detail.get("code_line") else ""
         yield Finding(
             code,

@@ -9,9 +9,6 @@ from pipeline.findings import Finding
 from pipeline.model import Operation
 from pipeline.rules.called import Called
 
-RESPONSE_REFUSED = "ResponseValidationError"
-"""What FastAPI raises where a handler's reply is not what its own response model declares."""
-
 SHOWN = 5
 """Differences that one finding lists."""
 

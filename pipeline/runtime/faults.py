@@ -10,6 +10,9 @@ from sqlalchemy.orm import exc as orm_exc
 
 from pipeline.runtime.program import Program
 
+MISFITS = 3
+"""Places of a result that an error names; a long list of rows may not fit in each of them."""
+
 _CAUSES: tuple[tuple[str, type[BaseException] | tuple[type[BaseException], ...]], ...] = (
     ("integrity", exc.IntegrityError),
     ("missing_row", exc.NoResultFound),
@@ -31,7 +34,7 @@ def server_error(program: Program, error: BaseException | None, content: str) ->
         return {"kind": "server_error", "message": content, "detail": {"cause": "answered"}}
     line = program.line_of(error)
     original = getattr(error, "orig", None) or error
-    message = _first_line(str(original))
+    message = _misfits(original) if isinstance(original, ResponseValidationError) else _first_line(str(original))
     place = "" if line is None else f" (line {line} of the code)"
     return {
         "kind": "server_error",
@@ -52,6 +55,13 @@ def _cause(error: BaseException) -> str:
     if isinstance(error, exc.OperationalError | exc.ProgrammingError):
         return "database"
     return next((cause for cause, kinds in _CAUSES if isinstance(error, kinds)), "code")
+
+
+def _misfits(error: ResponseValidationError) -> str:
+    """Where a result does not fit the declared model: the first few places, as pydantic names them."""
+    found = [f"{'.'.join(map(str, one['loc'][1:])) or 'the result'}: {one['msg']}" for one in error.errors()]
+    more = f" (and {len(found) - MISFITS} more)" if len(found) > MISFITS else ""
+    return "; ".join(found[:MISFITS]) + more
 
 
 def _first_line(text: str) -> str:
