@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from curation.audit.solutions import keep_solution
 from curation.audit.states import play
 from curation.audit.subject import Diff, differences, meaning
 from curation.audit.tables import read_tables
@@ -22,7 +23,7 @@ from pipeline.llm.faults import ANSWERED, ModelFault
 from pipeline.llm.profiles import Profile
 from pipeline.llm.request import Message, Request
 from pipeline.llm.text import split_thinking
-from pipeline.model import Author, AuthorKind, Call, Environment, Part
+from pipeline.model import Author, AuthorKind, Call, Environment, Solution
 from pipeline.runtime.host import Host, HostedProgram
 
 MOST_STEPS = 30
@@ -102,17 +103,13 @@ async def solve_environment(
         )
     for one in found:
         if one.calls is not None:
-            content = {
-                "calls": [{"tool": call.tool, "arguments": call.arguments} for call in one.calls],
-                "answer": one.answer,
-            }
-            catalog.put(
+            agreement = {"tries": one.tries, "agreeing": one.agreeing}
+            keep_solution(
+                catalog,
                 name,
-                Part.solution,
-                json.dumps(content),
-                slot=str(one.task),
-                author=Author(AuthorKind.model, profile.model),
-                extra={"agreement": {"tries": one.tries, "agreeing": one.agreeing}},
+                Solution(one.task, one.calls, one.answer),
+                Author(AuthorKind.model, profile.model),
+                extra={"agreement": agreement},
             )
     return list(found)
 
