@@ -59,17 +59,20 @@ def candidates(
         if item.name in aside or catalog.summary(item.name).review == Decision.drop:
             left_out["dropped or merged"] += catalog.summary(item.name).tasks or 0
             continue
-        current = catalog.current(item.name)
-        verified = {int(v.slot.partition("/")[0]) for v in current if v.part is Part.verifier}
-        blocked = _blocked(catalog, item.name)
-        there = set(range(catalog.summary(item.name).tasks or 0))
-        left_out["no verifier"] += len(there - verified)
-        left_out["blocked by a fault"] += len(there & verified & blocked)
-        tasks = tuple(sorted(there & verified - blocked))
+        tasks, unverified, blocked = trainable(catalog, item.name)
+        left_out["no verifier"] += unverified
+        left_out["blocked by a fault"] += blocked
         if tasks:
             known = {task: rates[item.name, task] for task in tasks if (item.name, task) in rates}
             found.append(Candidate(item, concept, tasks, known))
     return found, dict(+left_out)
+
+
+def trainable(catalog: Catalog, name: str) -> tuple[tuple[int, ...], int, int]:
+    """The tasks of an environment that can be trained on; how many have no verifier, and how many a fault may block."""
+    verified = {int(v.slot.partition("/")[0]) for v in catalog.current(name) if v.part is Part.verifier}
+    there, blocked = set(range(catalog.summary(name).tasks or 0)), _blocked(catalog, name)
+    return tuple(sorted(there & verified - blocked)), len(there - verified), len(there & verified & blocked)
 
 
 def _blocked(catalog: Catalog, name: str) -> set[int]:
