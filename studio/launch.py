@@ -76,6 +76,8 @@ def going_on(run: Run) -> tuple[str, ...] | None:
         asked = {name: run.config.get(name) for name in ("count", "seed", "size", "domain")}
         words = (word for name, value in asked.items() if value is not None for word in (f"--{name}", str(value)))
         return ("synth", "--offline", *words)
+    if run.kind == "training":
+        return ("train", "--resume", str(run.id), "--detach")
     if run.kind in ("check", "audit") and (names := run.config.get("environments")):
         # What was judged before is kept: asking again judges the rest.
         return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from importlib import resources
@@ -58,9 +59,9 @@ class Warmup(BaseModel):
     """Runs of rollouts whose complete trajectories are demonstrations too."""
     nested: bool = True
     """Whether demonstrations write arguments as a JSON text, as the system prompt asks, or as an object."""
-    vary_digits: bool = False
-    """Whether digits are exchanged, the same ones throughout a demonstration, each time it is shown: a tiny model is to
-    copy numbers, not to learn them. Needs a tokenizer with a token for each digit."""
+    vary_numbers: bool = False
+    """Whether numbers are exchanged, the same ones throughout a demonstration, each time it is shown: a tiny model is
+    to copy numbers, not to learn them. Needs a tokenizer with a token for each digit."""
     options: dict[str, Any] = {}
     """Further fields of `trl.SFTConfig`."""
 
@@ -197,6 +198,21 @@ def load(name: str, overrides: Iterable[str] = ()) -> TrainConfig:
         raise UserError(f"The preset {name}: {_fault(error)}") from None
 
 
+def fields_of(config: TrainConfig) -> dict[str, str]:
+    """Every field by its path, `grpo.options.beta` for example, with its value as it would be set."""
+    found: dict[str, str] = {}
+
+    def walk(path: str, value: Any) -> None:
+        if isinstance(value, dict) and value:
+            for key, inner in value.items():
+                walk(f"{path}.{key}" if path else key, inner)
+        else:
+            found[path] = value if isinstance(value, str) else json.dumps(value)
+
+    walk("", config.model_dump(mode="json"))
+    return found
+
+
 def require_installed(config: TrainConfig) -> None:
     """Raise UserError where a package is missing that a run needs. Nothing is imported to find out."""
     require("train", "Training")
@@ -222,6 +238,8 @@ def _override(document: dict[str, Any], text: str) -> None:
         if not isinstance(place, dict):
             raise UserError(f"{key} cannot be set: {step} is not a section.")
     place[last] = parsed
+    if key.strip() == "model.name":  # instead of a tiny one
+        place.pop("tiny", None)
 
 
 def _fault(error: ValidationError) -> str:

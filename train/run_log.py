@@ -113,6 +113,33 @@ def read_metrics(folder: Path, kind: str | None = None) -> list[dict[str, Any]]:
     return [event for event in events if kind in (None, event["kind"])]
 
 
+class Follower:
+    """Reads a run's events as they come, however long the run is."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / METRICS
+        self._file: int | None = None
+        self._read = 0
+
+    def news(self) -> tuple[list[dict[str, Any]], bool]:
+        """The events since the last time, and whether they are all there are: at first, and when a run was rewound.
+
+        A last line that is being written comes the next time.
+        """
+        try:
+            with self._path.open("rb") as file:
+                facts = os.fstat(file.fileno())
+                anew = facts.st_ino != self._file or facts.st_size < self._read
+                self._file, self._read = facts.st_ino, 0 if anew else self._read
+                file.seek(self._read)
+                whole = file.read().rpartition(b"\n")[0]
+        except FileNotFoundError:
+            anew, self._file, self._read = self._file is not None, None, 0
+            return [], anew
+        self._read += len(whole) + 1 if whole else 0
+        return [read_json_line(line) for line in whole.splitlines()], anew
+
+
 def read_status(folder: Path) -> dict[str, Any]:
     """How a run stands; empty before it has said anything."""
     try:

@@ -29,7 +29,7 @@ def warm_up(
     folder: Path,
     watch: Watch,
     seed: int,
-    vary_digits: bool = False,
+    vary_numbers: bool = False,
     peft_config: Any = None,
 ) -> Any:
     """Train a model on demonstrations; returns it, perhaps with an adapter. Goes on from a checkpoint in the folder.
@@ -47,13 +47,13 @@ def warm_up(
     fields |= {"output_dir": str(folder), "max_steps": steps, "seed": seed, "max_length": None, "packing": False}
     fields |= {"dataset_kwargs": {"skip_prepare_dataset": True}, "remove_unused_columns": False, "disable_tqdm": True}
     config = SFTConfig(**fields)
-    digits = _digit_ids(tokenizer) if vary_digits else None
+    numbers = _number_ids(tokenizer) if vary_numbers else []
     trainer = SFTTrainer(
         model=model,
         args=config,
         train_dataset=Dataset.from_list([labelled(row) for row in demonstrations]),
         processing_class=tokenizer,
-        data_collator=Padding(tokenizer.pad_token_id, digits, seed),
+        data_collator=Padding(tokenizer.pad_token_id, numbers, seed),
         callbacks=[watch],
         peft_config=peft_config,
     )
@@ -73,11 +73,15 @@ def labelled(row: Row) -> dict[str, list[int]]:
 
 
 class Padding:
-    """Puts rows of different length into one batch, and exchanges digits, the same ones throughout a row."""
+    """Puts rows of different length into one batch, and exchanges numbers, the same ones throughout a row.
 
-    def __init__(self, pad: int, digits: list[int] | None, seed: int) -> None:
+    `numbers` are groups of tokens that may stand for one another, for example all numbers of two digits.
+    """
+
+    def __init__(self, pad: int, numbers: Sequence[Sequence[int]], seed: int) -> None:
         self._pad = pad
-        self._digits = digits
+        self._numbers = [frozenset(group) for group in numbers]
+        self._choices = [sorted(group) for group in numbers]
         self._rng = random.Random(seed)  # noqa: S311 (reproducible on purpose)
 
     def __call__(self, features: list[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
@@ -85,7 +89,7 @@ class Padding:
         longest = max(len(feature["input_ids"]) for feature in features)
         batch: dict[str, list[list[int]]] = {"input_ids": [], "labels": [], "attention_mask": []}
         for feature in features:
-            exchanged = self._exchange()
+            exchanged = self._exchange(feature["input_ids"])
             ids, labels = ([exchanged.get(token, token) for token in feature[name]] for name in ("input_ids", "labels"))
             room = longest - len(ids)
             batch["input_ids"].append(ids + [self._pad] * room)
@@ -93,15 +97,24 @@ class Padding:
             batch["attention_mask"].append([1] * len(ids) + [0] * room)
         return {name: torch.tensor(values) for name, values in batch.items()}
 
-    def _exchange(self) -> dict[int, int]:
-        if self._digits is None:
-            return {}
-        return dict(zip(self._digits, self._rng.sample(self._digits, len(self._digits)), strict=True))
+    def _exchange(self, ids: Sequence[int]) -> dict[int, int]:
+        """Another number for each that is in a row; different ones stay different."""
+        exchanged: dict[int, int] = {}
+        for group, choices in zip(self._numbers, self._choices, strict=True):
+            there = sorted(group.intersection(ids))
+            exchanged |= zip(there, self._rng.sample(choices, len(there)), strict=True)
+        return exchanged
 
 
-def _digit_ids(tokenizer: Any) -> list[int]:
-    """The ids of the ten digits. Raises UserError where the tokenizer does not have a token for each."""
-    found = [tokenizer(str(digit), add_special_tokens=False)["input_ids"] for digit in range(10)]
-    if any(len(ids) != 1 for ids in found) or len({ids[0] for ids in found}) != 10:
-        raise UserError("warmup.vary_digits needs a tokenizer with a token of its own for each digit.")
-    return [ids[0] for ids in found]
+def _number_ids(tokenizer: Any) -> list[list[int]]:
+    """The tokens that are numbers, by how many digits they have.
+
+    Raises UserError where the ten digits are not among them.
+    """
+    by_length: dict[int, list[int]] = {}
+    for token, number in tokenizer.get_vocab().items():
+        if token.isascii() and token.isdigit():
+            by_length.setdefault(len(token), []).append(number)
+    if len(by_length.get(1, ())) != 10:
+        raise UserError("warmup.vary_numbers needs a tokenizer with a token of its own for each digit.")
+    return list(by_length.values())

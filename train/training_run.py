@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curation.subset import TEST, TRAIN
 from pipeline.engine.lock import worker
 from pipeline.errors import UserError
-from pipeline.model import Mode
 from pipeline.records import Run
 from pipeline.snapshots import replace_file
-from train.config import TrainConfig, require_installed
+from train import preflight
+from train.config import TrainConfig
 from train.rates import rate, shown_interval
 from train.run_log import STOP, read_metrics, read_status
-from train.worlds import Task, Worlds, subset_named, tasks_of_subset
 
 if TYPE_CHECKING:
     from pipeline.workspace import Workspace
@@ -40,20 +39,12 @@ def create(workspace: Workspace, config: TrainConfig, subset: str, *, preset: st
 
     Raises UserError for whatever is known beforehand to go wrong.
     """
-    require_installed(config)
-    chosen = subset_named(workspace.catalog, subset)
-    tasks = tasks_of_subset(chosen, TRAIN)
-    _require_tasks(config, subset, tasks)
-    if config.rewards.by != "code" and config.judge not in workspace.settings.profiles:
-        raise UserError(
-            f"rewards.by is {config.rewards.by}: name a profile of the settings in judge, for example default."
-        )
-    _require_verifiers(config, Worlds(workspace.catalog, chosen), tasks)
+    ready = preflight.check(workspace, config, subset)
     about = {
         "preset": preset,
         "subset": subset,
-        "tasks": len(tasks),
-        "held_out": len(tasks_of_subset(chosen, TEST)),
+        "tasks": len(ready.train),
+        "held_out": len(ready.test),
         "steps": config.grpo.steps,
         "model": config.model.name or "tiny",
     }
@@ -94,7 +85,7 @@ def start(workspace: Workspace, run: Run, *, detached: bool) -> subprocess.Popen
     environment = {**QUIET, **os.environ}
     if not detached:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=environment)
-    with (workspace.logs / f"run-{run.id}.log").open("ab") as words:
+    with log_of(workspace, run).open("ab") as words:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=words, stderr=words, env=environment, start_new_session=True
         )
@@ -147,6 +138,29 @@ def ask_to_stop(workspace: Workspace, run: Run) -> None:
     (folder / STOP).touch()
 
 
+def delete(workspace: Workspace, run: Run) -> None:
+    """Delete a training's folder: checkpoints, model, records, curves. The catalog goes on saying that it was.
+
+    Raises UserError where a process works on it.
+    """
+    folder = workspace.runs / str(run.id)
+    if (pid := worker(folder)) is not None:
+        raise UserError(f"Process {pid} is working on training {run.id}: stop it first.")
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise UserError(f"{folder} cannot be deleted: {error.strerror}.") from error
+    log_of(workspace, run).unlink(missing_ok=True)
+    workspace.catalog.update_run(run.id, state="deleted", pid=None)
+
+
+def log_of(workspace: Workspace, run: Run) -> Path:
+    """The file that a detached training's process writes its words to."""
+    return workspace.logs / f"run-{run.id}.log"
+
+
 def figures(workspace: Workspace, run: Run) -> dict[str, Any]:
     """How a training stands, as `awm-studio train --json` prints it.
 
@@ -173,31 +187,6 @@ def figures(workspace: Workspace, run: Run) -> dict[str, Any]:
 def _launcher(config: TrainConfig) -> list[str]:
     if config.processes == 1 and config.accelerate is None:
         return []
-    file = ["--config_file", config.accelerate] if config.accelerate else []
+    # a configuration file has its own port; otherwise any free one is taken, so that two trainings do not meet
+    file = ["--config_file", config.accelerate] if config.accelerate else ["--main_process_port", "0"]
     return ["-m", "accelerate.commands.launch", *file, "--num_processes", str(config.processes)]
-
-
-def _require_tasks(config: TrainConfig, subset: str, tasks: list[Task]) -> None:
-    size = config.grpo.options.get("num_generations", 8)
-    at_once = config.grpo.trajectories * config.processes
-    if at_once % size:
-        raise UserError(
-            f"A generation makes {at_once} rollouts (per_device_train_batch_size x steps_per_generation x processes), "
-            f"which is not a multiple of num_generations, {size}."
-        )
-    if len(tasks) < at_once // size:
-        raise UserError(
-            f"The subset {subset!r} has {len(tasks)} training tasks, and a generation needs {at_once // size}: pick "
-            "more, or make per_device_train_batch_size or steps_per_generation smaller."
-        )
-
-
-def _require_verifiers(config: TrainConfig, worlds: Worlds, tasks: list[Task]) -> None:
-    if config.rewards.by != "code":
-        return
-    lacking = [t for t in tasks if worlds.environment(t.environment).verifier(t.number, Mode.code) is None]
-    if lacking:
-        raise UserError(
-            f"{lacking[0].environment} has no code verifier for task {lacking[0].number} ({len(lacking)} tasks have "
-            "none): pick tasks that have one."
-        )

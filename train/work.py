@@ -216,7 +216,7 @@ def _warm_up(
         folder=session.folder / WARM,
         watch=watch,
         seed=config.seed,
-        vary_digits=config.warmup.vary_digits,
+        vary_numbers=config.warmup.vary_numbers,
         peft_config=_lora(config),
     )
     if watch.stopped:

@@ -34,10 +34,11 @@ MODES = (
     Mode("pipeline", "1", "Pipeline", "pipeline:PipelineScreen", "Watch and steer the making of environments"),
     Mode("environments", "2", "Environments", "environments:EnvironmentsScreen", "Look at environments and try them"),
     Mode("concepts", "3", "Concepts", "concepts:ConceptsScreen", "How many there really are: a map, near-duplicates"),
+    Mode("train", "5", "Train", "train:TrainScreen", "Start and watch trainings: curves, rollouts, comparisons"),
     Mode("activity", "7", "Activity", "activity:ActivityScreen", "Runs of this workspace: progress, stop, results"),
     Mode("settings", "8", "Settings", "settings:SettingsScreen", "Theme, model endpoint, limits"),
 )
-"""In the order of their keys. 3 to 6 are kept for Concepts, Subsets, Train and Evaluate."""
+"""In the order of their keys. 3, 4 and 6 are kept for Concepts, Subsets and Evaluate."""
 
 FIRST = "environments"
 """The mode the studio opens with."""

@@ -27,7 +27,7 @@ from studio.widgets.attempts import brief
 from studio.widgets.board import Board, money, now
 from studio.widgets.cells import count, duration, one_line
 from studio.widgets.grid import Grid
-from studio.widgets.lines import Piece
+from studio.widgets.lines import Piece, as_content
 from studio.widgets.source import Source
 from studio.widgets.states import state
 from studio.widgets.streaming import Streaming
@@ -302,18 +302,7 @@ def totals(watch: RunWatch, *, worked_on: bool, narrowed: str) -> Content:
     gates = ", ".join(f"{stage}{':warn' if kind == 'warn' else ''}" for stage, kind in board.gates.items())
     parts += [(f" │ gate {gates}", "muted")] if gates else []
     parts += [(f" │ only {narrowed}", "accent")] if narrowed else []
-    return Content.assemble(*((one_line(text), STYLES.get(tone, "")) for text, tone in parts))
-
-
-STYLES = {
-    "strong": "bold",
-    "muted": "$quiet",
-    "accent": "$text-accent",
-    "ok": "$text-success",
-    "warn": "$text-warning",
-    "fail": "bold $text-error",
-}
-"""Tones as styles of a line of content."""
+    return as_content(parts)
 
 
 def trouble(watch: RunWatch) -> str:

@@ -11,9 +11,12 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.content import Content
 from textual.geometry import Region
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+
+from studio.widgets.cells import one_line
 
 TONES = (
     "muted",
@@ -35,6 +38,22 @@ TONES = (
 
 Piece = tuple[str, str]
 """Text and its tone ("" is the plain text colour)."""
+
+
+STYLES = {
+    "strong": "bold",
+    "muted": "$quiet",
+    "accent": "$text-accent",
+    "ok": "$text-success",
+    "warn": "$text-warning",
+    "fail": "bold $text-error",
+}
+"""Tones as styles of a line of content."""
+
+
+def as_content(pieces: Iterable[Piece]) -> Content:
+    """Pieces as one line for a widget that takes content, such as `Static`."""
+    return Content.assemble(*((one_line(text), STYLES.get(tone, "")) for text, tone in pieces))
 
 
 class Lines(ScrollView, can_focus=True):

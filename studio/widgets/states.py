@@ -15,6 +15,7 @@ GLYPHS: dict[str | None, Piece] = {
     "failed": ("✗ failed", "fail"),
     "stopped": ("‖ stopped", "muted"),
     "interrupted": ("‖ interrupted", "warn"),
+    "deleted": ("· deleted", "muted"),
     "stale": ("~ stale", "muted"),
     "pass": ("✓ pass", "ok"),
     "warn": ("! warn", "warn"),
