@@ -57,8 +57,8 @@ def _opening(totals: Mapping[str, Any]) -> str:
     text = f"{verifiers} of {number_of(totals['environments'], 'environment')}: {verdicts}. "
     if totals["only_collateral"]:
         text += (
-            f"{totals['only_collateral']} of the loose ones accept nothing worse than changes that nobody asked for; "
-            "a guard would take care of that. "
+            "Loose ones that accept nothing worse than changes that nobody asked for, which a guard would take care "
+            f"of: {totals['only_collateral']}. "
         )
     if totals["excluded"]:
         text += "Left out of the rates: " + "; ".join(f"{why} ({n})" for why, n in totals["excluded"].items()) + ". "
@@ -85,8 +85,14 @@ def _category(title: str, groups: Mapping[str, Mapping[str, Any]]) -> Iterator[B
     if not groups:
         return
     yield Heading(title)
+    for rate, word in (("false_accepts", "accepted"), ("false_rejects", "rejected")):
+        tried = {name: group[rate] for name, group in groups.items() if group[rate]["tried"]}
+        if len(tried) > 1:
+            axis = f"share {word}, which should not be"
+            yield Figure(shares([_share(name, found[word], found) for name, found in tried.items()], axis=axis))
+    between = ("#share", "#from", "#to")
     yield Grid(
-        ("", "#verifiers", "verdicts", "#false accepts", "#share", "#false rejects", "#share", "bias"),
+        ("", "#verifiers", "verdicts", "#false accepts", *between, "#false rejects", *between, "bias"),
         [
             (
                 name,
@@ -169,5 +175,8 @@ def _share(label: str, failed: int, rate: Mapping[str, Any]) -> Share:
     return Share(label, failed, rate["tried"], rate["low"], rate["high"])
 
 
-def _fraction(rate: Mapping[str, Any], word: str) -> tuple[str | None, float | None]:
-    return (f"{rate[word]} / {rate['tried']}", rate[word] / rate["tried"]) if rate["tried"] else (None, None)
+def _fraction(rate: Mapping[str, Any], word: str) -> tuple[object, ...]:
+    """How many of how many, their share, and the ends of its interval; blank where nothing was tried."""
+    if not rate["tried"]:
+        return None, None, None, None
+    return f"{rate[word]} / {rate['tried']}", rate[word] / rate["tried"], rate["low"], rate["high"]

@@ -101,7 +101,7 @@ def test_every_verdict_rate_and_disagreement_is_in_both_forms() -> None:
     page, markdown = " ".join(Page(to_html("Audit", blocks)).texts), to_markdown(blocks)
     for said in (
         "3 verifiers of 3 environments: 1 trusted, 1 unproven, 0 strict, 1 loose, 0 broken",
-        "1 of the loose ones accept nothing worse",
+        "which a guard would take care of: 1",
         "verifiers whose evidence needs a judge (1)",
         "tables it never reads emptied",
         "task 1, code mode: loose",
@@ -111,6 +111,10 @@ def test_every_verdict_rate_and_disagreement_is_in_both_forms() -> None:
         assert said in markdown
     assert "| others | complete | others | 3 |" in markdown
     assert "| tables it never reads emptied | 1 | 1 | 100.0% | 20.6% | 100.0% |" in markdown
+    assert (
+        "| 1-2 calls | 2 | 1 trusted, 1 loose | 1 / 14 | 7.1% | 1.3% | 31.5% | 0 / 3 | 0.0% | 0.0% | 56.1% | even |"
+        in markdown
+    )
 
 
 def test_markdown_tables_keep_their_columns_whatever_is_in_them() -> None:
