@@ -78,6 +78,10 @@ def going_on(run: Run) -> tuple[str, ...] | None:
         return ("synth", "--offline", *words)
     if run.kind == "training":
         return ("train", "--resume", str(run.id), "--detach")
+    if run.kind == "evaluation":
+        return ("eval", run.config["suite"], "--resume", "--run", str(run.id))
+    if run.kind == "ablation" and "preset" in run.config:  # one that trains; the others are asked for anew
+        return ("ablate", run.config["ablation"], "--resume", str(run.id))
     if run.kind in ("check", "audit") and (names := run.config.get("environments")):
         # What was judged before is kept: asking again judges the rest.
         return (

@@ -35,10 +35,11 @@ MODES = (
     Mode("environments", "2", "Environments", "environments:EnvironmentsScreen", "Look at environments and try them"),
     Mode("concepts", "3", "Concepts", "concepts:ConceptsScreen", "How many there really are: a map, near-duplicates"),
     Mode("train", "5", "Train", "train:TrainScreen", "Start and watch trainings: curves, rollouts, comparisons"),
+    Mode("evaluate", "6", "Evaluate", "evaluate:EvaluateScreen", "How good a model is: suites, results, comparisons"),
     Mode("activity", "7", "Activity", "activity:ActivityScreen", "Runs of this workspace: progress, stop, results"),
     Mode("settings", "8", "Settings", "settings:SettingsScreen", "Theme, model endpoint, limits"),
 )
-"""In the order of their keys. 3, 4 and 6 are kept for Concepts, Subsets and Evaluate."""
+"""In the order of their keys. 4 is kept for Subsets."""
 
 FIRST = "environments"
 """The mode the studio opens with."""

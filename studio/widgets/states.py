@@ -25,6 +25,11 @@ GLYPHS: dict[str | None, Piece] = {
     "strict": ("! strict", "warn"),
     "broken": ("✗ broken", "fail"),
     "unproven": ("· unproven", "muted"),
+    "not run": ("✗ not run", "warn"),
+    "ready": ("✓ ready", "ok"),
+    "incomplete": ("! incomplete", "warn"),
+    "not installed": ("· not installed", "muted"),
+    "unavailable": ("✗ unavailable", "warn"),
     "error": ("✗ error", "fail"),
     "info": ("i info", "muted"),
 }

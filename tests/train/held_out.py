@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from curation.cards import describe
 from curation.subset import TEST, TRAIN, Pick, Recipe, Subset, current_contents
 from pipeline.catalog import Catalog
 from pipeline.llm.profiles import Profile
@@ -23,7 +24,8 @@ def workspace_with_held_out(folder: Path, names: tuple[str, ...] = NAMES) -> Pat
         )
         picks += (Pick("larder", 0, 0, TRAIN, "larders"),)
         contents = current_contents(catalog, {pick.environment for pick in picks})
-        catalog.set_subset(SUBSET, Subset(Recipe(SUBSET), picks, contents, {}).to_json(), {})
+        subset = Subset(Recipe(SUBSET), picks, contents, {})
+        catalog.set_subset(SUBSET, subset.to_json(), describe(catalog, subset))
     return folder
 
 

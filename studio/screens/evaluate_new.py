@@ -1,0 +1,235 @@
+"""What a new evaluation should be: which suite, how much of it, which model, and what that will take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widgets import Footer, Input, Select, Static
+
+from pipeline.errors import UserError
+from studio.actions import bindings
+
+if TYPE_CHECKING:
+    from pipeline.llm.profiles import Profile
+    from pipeline.workspace import Workspace
+    from studio.app import Studio
+    from train.harness.readiness import Readiness
+
+SETTLE_S = 0.4
+"""How long nothing must be typed before what is there is looked at."""
+
+OTHER = "other"
+HELD_OUT = "heldout"
+PROTOCOLS = {"awm": "AWM's list_tools and call_tool", "native": "the server's own tool calling"}
+
+
+class NewEvaluationScreen(ModalScreen[tuple[str, ...] | None]):
+    """Answers with the arguments for `awm-studio`, or None."""
+
+    BINDINGS = bindings("new")
+
+    def __init__(self, suites: Sequence[Readiness]) -> None:
+        super().__init__()
+        self._suites = {suite.name: suite for suite in suites}
+        self._settling: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """The choices, each on its line, and what they come to."""
+        names = [(f"{s.title}{'' if s.state == 'ready' else f' ({s.state})'}", s.name) for s in self._suites.values()]
+        first = next((s.name for s in self._suites.values() if s.state == "ready"), HELD_OUT)
+        with VerticalScroll(classes="dialog", id="new-evaluation", can_focus=False):
+            yield Static("A new evaluation", classes="title")
+            yield Static("Suite", classes="field-label")
+            yield Select(names, value=first if names else Select.NULL, prompt="none", compact=True, id="suite")
+            yield Static("How much of it: a subset's held-out tasks, or a preset", classes="field-label")
+            yield Select([], prompt="nothing can be run", compact=True, id="part")
+            yield Static("Model", classes="field-label")
+            yield Select(self._models(), allow_blank=False, compact=True, id="model")
+            yield Static("Another model's name, and its server", classes="field-label")
+            yield Input(placeholder="as chosen above", compact=True, id="new-model")
+            yield Input(placeholder="as the profile says", compact=True, id="new-base-url")
+            yield Static("τ²-bench only: the model that plays the user", classes="field-label")
+            yield Input(placeholder="a model's name, or a profile's", compact=True, id="new-user")
+            yield Static("How it calls tools", classes="field-label")
+            yield Select([(text, name) for name, text in PROTOCOLS.items()], value="awm", allow_blank=False,
+                         compact=True, id="protocol")  # fmt: skip
+            yield Static("Tries of each task (held-out and τ²-bench)", classes="field-label")
+            yield Input("1", compact=True, id="new-tries")
+            yield Static("", id="new-cost", classes="hint", markup=False)
+            yield Static("", id="new-problem", classes="field-problem", markup=False)
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Begin with the suite."""
+        self.query_one("#suite", Select).focus()
+        self._offer_parts()
+
+    def _models(self) -> list[tuple[str, str]]:
+        from train.training_run import KIND
+
+        studio = cast("Studio", self.app)
+        found = [(f"profile {name} ({p.model})", f"profile:{name}") for name, p in studio.settings.profiles.items()]
+        trained = [run for run in studio.runs if run.kind == KIND and run.state == "done"]
+        found += [(f"training {run.id}, {run.config.get('subset', '')}", f"checkpoint:{run.id}") for run in trained]
+        return [*found, ("the one named below", OTHER)]
+
+    def _chosen(self, name: str) -> str:
+        value = self.query_one(f"#{name}", Select).value
+        return value if isinstance(value, str) else ""
+
+    def _typed(self, name: str) -> str:
+        return self.query_one(f"#new-{name}", Input).value.strip()
+
+    @on(Select.Changed, "#suite")
+    def _offer_parts(self) -> None:
+        """The subsets, or the presets of the suite."""
+        from train.harness.presets import presets
+
+        suite = self._suites.get(self._chosen("suite"))
+        if suite is None:
+            return
+        if suite.name == HELD_OUT:
+            parts = [(f"{domain.name}: {domain.tasks} tasks", domain.name) for domain in suite.domains]
+        else:
+            parts = [(f"{preset.name}: {preset.about}", preset.name) for preset in presets(suite.name)]
+        select = self.query_one("#part", Select)
+        select.set_options(parts)
+        if parts:
+            select.value = parts[0][1]
+
+    @on(Select.Changed)
+    @on(Input.Changed)
+    def _changed(self) -> None:
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(SETTLE_S, self._look)
+
+    @work(exclusive=True, group="look")
+    async def _look(self) -> None:
+        """Say what it will take, or what is wrong with it."""
+        studio = cast("Studio", self.app)
+        if studio.workspace is None:
+            return
+        told, problem = await studio.ask(self._checked, studio.workspace) or ("", "")
+        self.query_one("#new-cost", Static).update(told)
+        self._complain(problem)
+
+    def _checked(self, workspace: Workspace) -> tuple[str, str]:
+        """What it takes, and what is wrong."""
+        try:
+            tuple(self._arguments())
+            return self._taken(workspace), ""
+        except UserError as error:
+            return "", str(error)
+
+    def _taken(self, workspace: Workspace) -> str:
+        """What it takes, as far as that is known. Raises UserError where it cannot be run."""
+        suite = self._suites[self._chosen("suite")]
+        tries = int(self._typed("tries"))
+        if suite.name == HELD_OUT:
+            tasks = next(domain.tasks or 0 for domain in suite.domains if domain.name == self._chosen("part"))
+            return f"{tasks * tries:,} rollouts of at most 20 turns."
+        from train.harness.offers import estimate_of, plan_for
+
+        name: Any = suite.name
+        protocol: Any = self._chosen("protocol")
+        user = self._profile(workspace, self._typed("user")) if suite.name == "tau2" else None
+        model = self._profile(workspace, self._typed("model"))
+        plan = plan_for(name, self._chosen("part"), model, user=user, protocol=protocol, tries=tries,
+                        checkout=_checkout() if suite.name == "mcp-universe" else None)  # fmt: skip
+        taken = estimate_of(plan)
+        tokens = taken.model.tokens_in
+        read = "" if tokens is None else f", {tokens:,} tokens read and {taken.model.tokens_out:,} written"
+        users = f"; the user's model: {taken.user.requests:,} requests" if taken.user else ""
+        money = "What it costs is not known: no prices are set." if taken.usd is None else f"About ${taken.usd:,.2f}."
+        return f"{taken.tries:,} tries, {taken.model.requests:,} requests{read}{users}.\n{money} Counted: {taken.how}."
+
+    def _profile(self, workspace: Workspace, named: str) -> Profile:
+        from pipeline.llm.profiles import choose
+        from train.checkpoints import find_checkpoint
+
+        kind, _, name = self._chosen("model").partition(":")
+        if kind == "checkpoint" and not named:
+            return find_checkpoint(workspace.runs, name).profile
+        profiles = workspace.settings.profiles
+        return choose(profiles, None, model=named or name or None, base_url=self._typed("base-url") or None)
+
+    def _complain(self, problem: str) -> None:
+        shown = self.query_one("#new-problem", Static)
+        shown.update(f"✗ {problem}" if problem else "")
+        shown.display = bool(problem)
+
+    @on(Input.Submitted)
+    def action_start(self) -> None:
+        """Start it, or say what is wrong."""
+        try:
+            arguments = tuple(self._arguments())
+        except UserError as error:
+            self._complain(str(error))
+            return
+        self.dismiss(arguments)
+
+    def _arguments(self) -> Iterator[str]:
+        suite, part = self._suites.get(self._chosen("suite")), self._chosen("part")
+        if suite is None or not part:
+            raise UserError("Nothing can be run yet: make a subset that holds something out.")
+        if suite.state != "ready":
+            raise UserError(f"{suite.title} cannot be run: {'; '.join(suite.missing) or suite.state}. {suite.how}")
+        yield from ("eval", suite.name, "--subset" if suite.name == HELD_OUT else "--preset", part)
+        yield from self._model_arguments()
+        native = self._chosen("protocol") == "native"
+        if suite.name == HELD_OUT:
+            yield from ("--form", "native" if native else "text")
+        else:
+            yield from ("--protocol", "native" if native else "awm")
+        tries = self._typed("tries")
+        if not tries.isdigit() or int(tries) < 1:
+            raise UserError(f"{tries!r} is no number of tries: write a whole number from 1.")
+        if suite.name in (HELD_OUT, "tau2"):
+            yield from ("--tries", tries)
+        if suite.name == "tau2":
+            if not self._typed("user"):
+                raise UserError("τ²-bench needs a model that plays the user.")
+            yield from ("--user-model", self._typed("user"))
+        if suite.name != HELD_OUT:
+            yield "--yes"
+
+    def _model_arguments(self) -> Iterator[str]:
+        kind, _, name = self._chosen("model").partition(":")
+        typed, url = self._typed("model"), self._typed("base-url")
+        if typed:
+            yield from ("--model", typed)
+        elif kind == "checkpoint":
+            if url:
+                raise UserError("A checkpoint runs on this machine: leave the server empty, or name its model.")
+            yield from ("--checkpoint", name)
+            return
+        elif kind == "profile":
+            yield from ("--model", name)
+        else:
+            raise UserError("Name a model, or choose a profile or a training.")
+        if url:
+            yield from ("--base-url", url)
+
+    def action_close(self) -> None:
+        """Start nothing."""
+        self.dismiss(None)
+
+
+def _checkout() -> Any:
+    """MCP-Universe's task folder, where the environment names it."""
+    import os
+    from pathlib import Path
+
+    from train.harness.readiness import CHECKOUT
+
+    named = os.environ.get(CHECKOUT)
+    if not named:
+        raise UserError(f"Name MCP-Universe's task folder in {CHECKOUT} before the studio is started.")
+    return Path(named)

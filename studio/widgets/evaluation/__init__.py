@@ -1,0 +1,1 @@
+"""What an evaluation looks like: bars, tasks, comparisons, and the suites there are."""

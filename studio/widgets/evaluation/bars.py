@@ -1,0 +1,91 @@
+"""A report as lines: scores as bars with their intervals, what they rest on, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipeline.words import number_of
+from studio.widgets.cells import count, fit
+from studio.widgets.lines import Piece
+
+BAR = 20
+"""Cells of a bar."""
+
+LABEL = 18
+"""Cells of what a bar is of."""
+
+Line = list[Piece]
+
+
+def bar(score: float | None, interval: list[float] | None) -> list[Piece]:
+    """A score between 0 and 1 as a bar of BAR cells: full up to the interval, shaded inside it, a mark at the score."""
+    if score is None or interval is None:
+        return [("·" * BAR, "muted")]
+    low, high = (min(BAR, round(end * BAR)) for end in interval)
+    at = min(BAR - 1, int(score * BAR))
+    cells = ["█" if cell < low else "▒" if cell < high else "·" for cell in range(BAR)]
+    return [("".join(cells[:at]), "accent"), ("┃", "strong"), ("".join(cells[at + 1 :]), "accent")]
+
+
+def in_words(score: float | None, interval: list[float] | None) -> str:
+    """A score with its interval; what was not judged has none."""
+    if score is None or interval is None:
+        return "no score"
+    return f"{score:.3f} ({interval[0]:.3f}–{interval[1]:.3f})"
+
+
+def result_lines(document: Mapping[str, Any]) -> list[Line]:
+    """Everything a report says, for reading."""
+    lines: list[Line] = [
+        [("█ up to the interval  ▒ 95 % interval  ┃ score", "muted")],
+        _scored(
+            "all tasks", document, f"{number_of(document['tasks'], 'task')}, n={document['n']}/{document['total']}"
+        ),
+    ]
+    if document["excluded"]:
+        why = ", ".join(f"{reason.replace('_', ' ')} {n}" for reason, n in document["excluded_why"].items())
+        lines.append([(fit("left out", LABEL), "muted"), (f" {document['excluded']}: {why}", "warn")])
+    for row in document["pass"][1:]:
+        for name, sign in (("at", "pass@"), ("hat", "pass^")):
+            told = {"score": row[name], "interval": row[f"{name}_interval"]}
+            lines.append(_scored(f"{sign}{row['k']}", told, number_of(row["tasks"], "task")))
+    for label, groups in document["by"].items():
+        lines += [[], [(f"By {label}", "strong")]]
+        lines += [
+            _scored(group["value"], group, f"{number_of(group['tasks'], 'task')}, n={group['n']}") for group in groups
+        ]
+    lines += [[], [("How it was tried", "strong")], *_settings(document)]
+    return lines
+
+
+def _scored(label: str, told: Mapping[str, Any], of: str) -> Line:
+    words = in_words(told["score"], told["interval"])
+    return [
+        (fit(label, LABEL) + " ", ""),
+        *bar(told["score"], told["interval"]),
+        (f" {words}", ""),
+        (f"  {of}", "muted"),
+    ]
+
+
+def _settings(document: Mapping[str, Any]) -> Iterator[Line]:
+    named: dict[str, Any] = {
+        name: document.get(name) for name in ("suite", "version", "model", "subset", "preset", "tries")
+    }
+    named |= document.get("settings", {})
+    if slips := document.get("format_errors"):
+        kinds = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in slips["slips"].items())
+        named["format errors"] = f"in {slips['rollouts']} rollouts{f': {kinds}' if kinds else ''}"
+    for name, value in document.get("means", {}).items():
+        named[f"mean {name.replace('_', ' ')}"] = value
+    for name in ("requests", "user_requests"):
+        if used := document.get(name):
+            tokens = f"{count(used['tokens_in'])} tokens read, {count(used['tokens_out'])} written"
+            named[name.replace("_", " ")] = f"{used['asked']:,}, {tokens}, {used['errors']} errors"
+    if document.get("usd") is not None:
+        named["cost"] = f"${document['usd']:,.2f}"
+    for name, value in named.items():
+        if value not in (None, "", {}):
+            shown = ", ".join(f"{key} {item}" for key, item in value.items()) if isinstance(value, dict) else value
+            yield [(fit(name, LABEL + 4), "muted"), (f" {shown}", "")]
