@@ -34,6 +34,7 @@ MODES = (
     Mode("pipeline", "1", "Pipeline", "pipeline:PipelineScreen", "Watch and steer the making of environments"),
     Mode("environments", "2", "Environments", "environments:EnvironmentsScreen", "Look at environments and try them"),
     Mode("concepts", "3", "Concepts", "concepts:ConceptsScreen", "How many there really are: a map, near-duplicates"),
+    Mode("subsets", "4", "Subsets", "subsets:SubsetsScreen", "What to train on: build, compare, export"),
     Mode("train", "5", "Train", "train:TrainScreen", "Start and watch trainings: curves, rollouts, comparisons"),
     Mode("evaluate", "6", "Evaluate", "evaluate:EvaluateScreen", "How good a model is: suites, results, comparisons"),
     Mode("activity", "7", "Activity", "activity:ActivityScreen", "Runs of this workspace: progress, stop, results"),
