@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,18 +81,27 @@ def chosen(packages: Path, preset: Preset, categories: Iterable[str] = ()) -> di
 
 
 def work(job: Job) -> None:
-    """Generate what is missing, then judge all there is. Raises UserError where BFCL fails.
+    """Generate what is missing, then judge all there is, also where generating broke off for want of answers.
 
-    BFCL's evaluation may still fail after the last score is written, over a table that is not used: scores that are
-    there count.
+    Raises UserError where it did, or BFCL failed.
     """
-    settings = _prepare(job)
+    settings, broke_off = _prepare(job), None
     root = {"BFCL_PROJECT_ROOT": str(job.root)}
-    if job.run("launch_bfcl.py", [str(settings), "generate"], root):
-        raise UserError(f"BFCL broke off: {launching.last_words(job.folder / LOG)}")
+    try:
+        if job.run("launch_bfcl.py", [str(settings), "generate"], root):
+            broke_off = UserError(f"BFCL broke off: {launching.last_words(job.folder / LOG)}")
+    except UserError as error:
+        broke_off = error
     lost = _take_out_poisoned(job.root, job.plan.wanted)
     replace_file(job.root / LOST_TASKS, b"".join(map(json_line, lost)))
-    job.run("launch_bfcl.py", [str(settings), "evaluate"], root)
+    _judge(job, settings, root)
+    if broke_off is not None:
+        raise broke_off
+
+
+def _judge(job: Job, settings: Path, root: Mapping[str, str]) -> None:
+    """Let BFCL judge what there is. It may fail after the last score, over a table that is not used: scores count."""
+    replace(job, look=lambda: None).run("launch_bfcl.py", [str(settings), "evaluate"], root)
 
 
 def _prepare(job: Job) -> Path:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -98,8 +100,8 @@ def work(workspace: Workspace, run: Run, *, tell: Tell = lambda *_: None) -> dic
         state: State = "stopped"
         why = "It was interrupted."
         try:
-            _work(folder, plan, python, tell)
-            state, why = "done", ""
+            why = _work(folder, plan, python, tell)
+            state = "done"
         except (ModelFault, UserError) as fault:
             why = str(fault)
         except OSError as error:
@@ -119,8 +121,11 @@ def report_of(folder: Path, plan: Plan, number: int, state: State, why: str) -> 
         state, why = "stopped", str(fault)
     standing = Standing.of(items)
     final = sum(item.excluded.get(tau2.USER_BROKE_OFF, 0) + item.excluded.get(mcp_universe.BROKEN, 0) for item in items)
-    if state == "done" and standing.judged + final < plan.total:
-        state, why = "stopped", f"{plan.total - standing.judged - final} of {plan.total} tries have no result: resume."
+    missing = plan.total - standing.judged - final
+    if state == "done" and missing:
+        state, why = "stopped", f"{missing} of {plan.total} tries have no result: resume to run them. {why}".strip()
+    elif state == "done":
+        why = ""  # what went wrong was made good
     return report(
         plan.suite,
         plan.version,
@@ -146,12 +151,12 @@ def settings_of(plan: Plan) -> dict[str, Any]:
         "calls of a turn": plan.parallel if converted else "all",
         "sampling": plan.model.params,
         **({"user": plan.user.model, "user sampling": plan.user.params} if plan.user else {}),
-        **({"tasks": mcp_universe.digest(plan.wanted)} if plan.suite == "mcp-universe" else {}),
+        **({"tasks": plan.digest} if plan.digest else {}),
     }
 
 
-def _work(folder: Path, plan: Plan, python: Path, tell: Tell) -> None:
-    suite = SUITES[plan.suite]
+def _work(folder: Path, plan: Plan, python: Path, tell: Tell) -> str:
+    """Run the harness to its end; returns the last error of the model's server, where there was one."""
     (folder / "harness").mkdir(exist_ok=True)
     with ExitStack() as stack:
         model = plan.model
@@ -169,32 +174,38 @@ def _work(folder: Path, plan: Plan, python: Path, tell: Tell) -> None:
         if plan.user is not None:
             watches.append(Watch(folder / USER_CALLS, "the simulated user's server"))
             user_url = stack.enter_context(serving(plan.user, folder / USER_CALLS, native=True)).base_url
-        told: Standing | None = None
+        reader = _Reader(folder, plan, tell)
 
         def look() -> None:
-            nonlocal told
             for watch in watches:
                 watch.look()
-            if (standing := suite.progress(folder / "harness", plan.wanted)) != told:
-                told = standing
-                _keep_progress(folder, standing, plan.total, watches[0].last)
-                tell(standing, plan.total)
+            reader.look(watches[0].last)
 
-        suite.work(Job(plan, folder, python, base_url, user_url, look))
+        SUITES[plan.suite].work(Job(plan, folder, python, base_url, user_url, look))
         for watch in watches:
             watch.look()
+        return next((watch.last for watch in watches if watch.last), "")
 
 
-def _keep_progress(folder: Path, standing: Standing, total: int, why: str) -> None:
-    evaluate.keep_progress(
-        folder,
-        done=standing.done,
-        total=total,
-        judged=standing.judged,
-        passed=standing.passed,
-        excluded=standing.excluded,
-        why=why,
-    )
+class _Reader:
+    """Tells how far a harness is, as its files say; reading them takes a twentieth of the time at the most."""
+
+    def __init__(self, folder: Path, plan: Plan, tell: Tell) -> None:
+        self._folder, self._plan, self._tell = folder, plan, tell
+        self._told: Standing | None = None
+        self._next = 0.0
+
+    def look(self, why: str) -> None:
+        """Read, keep and tell, if it is time and something has changed. Raises Damaged where a file is."""
+        if (began := time.monotonic()) < self._next:
+            return
+        standing = SUITES[self._plan.suite].progress(self._folder / "harness", self._plan.wanted)
+        if standing != self._told:
+            self._told = standing
+            figures = {**asdict(standing), "total": self._plan.total}
+            evaluate.keep_progress(self._folder, why=why, **figures)
+            self._tell(standing, self._plan.total)
+        self._next = began + 20 * (time.monotonic() - began)
 
 
 def _costs(folder: Path, plan: Plan) -> dict[str, Any]:

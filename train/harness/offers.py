@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pipeline.errors import UserError
 from pipeline.llm.profiles import Profile
-from train.harness import venvs
+from train.harness import mcp_universe, venvs
 from train.harness.estimates import Estimate, estimate
 from train.harness.harness_run import wanted
 from train.harness.known import harness
@@ -36,11 +36,12 @@ def plan_for(
     Raises UserError where the harness is not installed, a domain is missing something, or there is no such preset.
     """
     chosen = preset(suite, preset_name)
+    tasks = wanted(chosen, list(domains), checkout=checkout)
     return Plan(
         suite=suite,
         version=harness(suite).version,
         preset=preset_name,
-        wanted=wanted(chosen, list(domains), checkout=checkout),
+        wanted=tasks,
         model=model,
         user=user,
         protocol=protocol,
@@ -51,6 +52,7 @@ def plan_for(
         at_once=model.concurrency,
         checkpoint=checkpoint,
         tasks=checkout,
+        digest=mcp_universe.digest(tasks) if suite == "mcp-universe" else "",
     )
 
 

@@ -49,6 +49,8 @@ class Plan(BaseModel):
     """The folder of a model that is served on this machine while the harness runs, instead of another server."""
     tasks: Path | None = None
     """MCP-Universe only: the folder of a checkout that the tasks are in."""
+    digest: str = ""
+    """MCP-Universe only: what the contents of the task files came to."""
 
     @property
     def name(self) -> str:

@@ -21,7 +21,7 @@ def main() -> None:
     _register(settings)
     _call_only_what_is_offered()
     if verb == "generate":
-        arguments = ["--run-ids", "--num-threads", str(settings["threads"])]
+        arguments = ["--run-ids", "--exclude-state-log", "--num-threads", str(settings["threads"])]
     else:
         arguments = ["--test-category", ",".join(settings["categories"])]
         _judge_what_was_run()
