@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
+from curation.audit.judge import Judge
 from curation.audit.records import Disagreement, EnvironmentAudit, TaskState, VerifierAudit
 from curation.audit.stage import PreparedTask, Stage, prepare
 from curation.audit.states import Known
@@ -23,15 +24,17 @@ def audit_environment(
     *,
     sources: Mapping[int, str] | None = None,
     recorded: Iterable[Known] = (),
+    judge: Judge | None = None,
 ) -> EnvironmentAudit:
     """Audit the verifiers of one environment by running them in sandboxed workers.
 
     `sources` says where the environment's own solutions come from, by task (otherwise: its origin); `recorded` are
-    known solutions from elsewhere. What does not run is a finding.
+    known solutions from elsewhere. `judge` judges evidence that does not say whether it holds; without one, that stays
+    open. What does not run is a finding.
     """
     try:
         with ExitStack() as opened:
-            stage = Stage.open(environment, host, opened)
+            stage = Stage.open(environment, host, opened, judge)
             return _audit(stage, sources or {}, list(recorded))
     except LoadFailed as failed:
         return unrunnable(environment, failed.finding)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
+from curation.audit.judge import Judge
 from curation.audit.states import ANOTHER_TIME, Known, Played, other_orders, play
 from curation.audit.subject import differences, meaning, volatile_columns
 from curation.audit.tables import read_tables
@@ -23,25 +24,29 @@ ORDERS = 2
 
 @dataclass(frozen=True)
 class Stage:
-    """An environment that runs: its first state, its program (None without code), and the same at another time."""
+    """An environment that runs: its first state, its program (None without code), and the same at another time.
+
+    `judge` is who judges evidence, if anybody does.
+    """
 
     environment: Environment
     host: Host
     snapshot: bytes
     program: HostedProgram | None
     later: HostedProgram | None
+    judge: Judge | None = None
 
     @classmethod
-    def open(cls, environment: Environment, host: Host, opened: ExitStack) -> Stage:
+    def open(cls, environment: Environment, host: Host, opened: ExitStack, judge: Judge | None = None) -> Stage:
         """Start what the audit needs. Raises LoadFailed."""
         if environment.code is None:
-            return cls(environment, host, host.build(environment).snapshot, None, None)
+            return cls(environment, host, host.build(environment).snapshot, None, None, judge)
         program = opened.enter_context(host.program(environment))
         later = None
         if environment.solutions:
             with suppress(LoadFailed):  # an environment for one time only; its checks say so
                 later = opened.enter_context(host.program(environment, now=environment.now + ANOTHER_TIME))
-        return cls(environment, host, program.template, program, later)
+        return cls(environment, host, program.template, program, later, judge)
 
 
 @dataclass(frozen=True)

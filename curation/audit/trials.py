@@ -43,17 +43,18 @@ class Trial:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a verifier said."""
+    """What a verifier said; `judged` is what a judge made of evidence that does not say itself whether it holds."""
 
     trial: Trial
     verdict: Verdict
+    judged: bool | None = None
 
     @property
     def accepted(self) -> bool | None:
         """Whether the verifier takes the case for complete; None where it does not say.
 
         Verifiers in sql mode say so where their evidence has `holds`, as those of blueprints do; other evidence needs
-        a judge. Where no query could work, what the verifier returned in spite of that is taken.
+        a judge (`judged`). Where no query could work, what the verifier returned in spite of that is taken.
         """
         if self.trial.kind == "no_database" and self.verdict.said:
             return self.verdict.said == "complete"
@@ -63,7 +64,7 @@ class Outcome:
             case "others" | "judge_error":
                 return False
         holds = (self.verdict.evidence or {}).get("holds")
-        return holds if isinstance(holds, bool) else None
+        return holds if isinstance(holds, bool) else self.judged
 
     @property
     def stumbled(self) -> bool:

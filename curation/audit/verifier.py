@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from curation.audit.guard import footprint
+from curation.audit.judge import judged
 from curation.audit.records import VerifierAudit
 from curation.audit.seed import already_reached
 from curation.audit.stage import PreparedTask, Stage
@@ -27,11 +28,12 @@ def audit_verifier(stage: Stage, task: PreparedTask, verifier: Verifier) -> tupl
     """Audit a verifier. Also returns what it said in the trials that every verifier of its task has."""
     host = stage.host
     where = f"verifier: task {verifier.task}, {verifier.mode} mode"
-    shared = outcomes = run(host, verifier, task.trials)
+    shared = outcomes = judged(run(host, verifier, task.trials), task.text, stage.judge)
     stumbled = any(outcome.stumbled for outcome in shared)
     main = task.solutions[0] if task.solutions else None
     if main is not None and not stumbled:
-        outcomes = [*shared, *run(host, verifier, list(collateral(main, shared, host)))]
+        more = run(host, verifier, list(collateral(main, shared, host)))
+        outcomes = [*shared, *judged(more, task.text, stage.judge)]
     findings = [
         found
         for find in (conduct_findings, kind_findings, form_findings)
@@ -75,6 +77,7 @@ def _unsteady(host: Host, verifier: Verifier, outcomes: Sequence[Outcome], where
     known = [outcome for outcome in outcomes if outcome.trial.kind == "reference"][:1]
     for outcome in (*failed, *known):
         (again,) = run(host, verifier, [outcome.trial])
+        again = replace(again, judged=outcome.judged)
         if again.verdict.verdict != outcome.verdict.verdict or again.accepted != outcome.accepted:
             yield Finding(
                 "not_repeatable",

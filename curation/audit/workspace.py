@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from curation.audit.environment import audit_environment, unrunnable
 from curation.audit.guard import guarded
+from curation.audit.judge import Judge
 from curation.audit.records import EnvironmentAudit, VerifierAudit
 from curation.audit.stage import SOLUTIONS
 from curation.audit.trajectories import Trajectories
@@ -31,12 +32,13 @@ GUARD_AUTHOR = Author(AuthorKind.person, "audit guard")
 """Who a guarded verifier is by: a person asked for the guard."""
 
 
-def audit_key(catalog: Catalog, name: str, trajectories: Trajectories | None = None) -> str:
-    """What an audit depends on: the rules, every current part, the pinned time, and the trajectories used."""
+def audit_key(catalog: Catalog, name: str, trajectories: Trajectories | None = None, judge: Judge | None = None) -> str:
+    """What an audit depends on: the rules, every current part, the pinned time, trajectories used, and the judge."""
     parts = [(version.part, version.slot, version.sha) for version in catalog.current(name)]
     now = catalog.environment(name, parts=()).now
     runs = [run.digest() for run in trajectories.of(name)] if trajectories else []
-    return content_hash(json.dumps([RULES_VERSION, now.isoformat(), parts, runs]))
+    by = [judge.name] if judge else []
+    return content_hash(json.dumps([RULES_VERSION, now.isoformat(), parts, runs, *by]))
 
 
 def audit_workspace(
@@ -46,6 +48,7 @@ def audit_workspace(
     *,
     workers: int,
     trajectories: Trajectories | None = None,
+    judge: Judge | None = None,
     again: bool = False,
     stopping: Callable[[int], None] = lambda begun: None,
 ) -> Generator[EnvironmentAudit]:
@@ -56,7 +59,7 @@ def audit_workspace(
     """
     todo: list[tuple[str, str]] = []
     for name in names:
-        key = audit_key(catalog, name, trajectories)
+        key = audit_key(catalog, name, trajectories, judge)
         kept = None if again else catalog.audit(name, key)
         if kept is None:
             todo.append((name, key))
@@ -67,17 +70,24 @@ def audit_workspace(
         yield EnvironmentAudit.from_json(kept.document_json)
 
     def audit(item: tuple[str, str]) -> EnvironmentAudit:
-        return audit_one(catalog, item[0], host, trajectories)
+        return audit_one(catalog, item[0], host, trajectories, judge)
 
     def keep(item: tuple[str, str], result: EnvironmentAudit) -> None:
-        if not any(finding.code == CANNOT for finding in result.findings):
+        unjudged = judge is not None and judge.fault is not None
+        if not unjudged and not any(finding.code == CANNOT for finding in result.findings):
             catalog.set_audit(result.name, result.verdict, result.to_json(), item[1])
             settle(catalog, result.name)
 
     yield from in_parallel(todo, audit, keep, workers=workers, name="audit", stopping=stopping)
 
 
-def audit_one(catalog: Catalog, name: str, host: Host, trajectories: Trajectories | None = None) -> EnvironmentAudit:
+def audit_one(
+    catalog: Catalog,
+    name: str,
+    host: Host,
+    trajectories: Trajectories | None = None,
+    judge: Judge | None = None,
+) -> EnvironmentAudit:
     """Audit one environment of a catalog. Whatever goes wrong is a finding: the others are audited too."""
     environment = catalog.environment(name)
     recorded, problems = [], []
@@ -93,7 +103,8 @@ def audit_one(catalog: Catalog, name: str, host: Host, trajectories: Trajectorie
                 Finding("trajectory_unreadable", "warn", str(run.path), str(error), remedy="record it again")
             )
     try:
-        audit = audit_environment(environment, host, sources=solution_sources(catalog, name), recorded=recorded)
+        sources = solution_sources(catalog, name)
+        audit = audit_environment(environment, host, sources=sources, recorded=recorded, judge=judge)
     except Exception as error:  # generated content has more ways to fail than anybody can list
         audit = unrunnable(
             environment,

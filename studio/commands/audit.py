@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,9 @@ from studio.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
+    from curation.audit.judge import ModelJudge
     from curation.audit.records import EnvironmentAudit
     from curation.audit.trajectories import Trajectories
     from pipeline.llm.profiles import Profile
@@ -43,7 +44,8 @@ FAULTY = ("loose", "strict", "broken")
     help="Run folders of AWM; those judged complete are known solutions.",
 )
 @click.option("--solver", metavar="MODEL", help="First have a model solve the tasks that have no known solution.")
-@click.option("--base-url", metavar="URL", help="The solver's OpenAI-compatible server [default: the profile's].")
+@click.option("--judge", metavar="MODEL", help="Have a model judge the evidence of verifiers in sql mode.")
+@click.option("--base-url", metavar="URL", help="The models' OpenAI-compatible server [default: the profile's].")
 @click.option(
     "--tries", type=click.IntRange(2, 20), default=3, show_default=True, help="How often the solver tries each task."
 )
@@ -77,6 +79,7 @@ def audit_command(
     everything: bool,
     trajectories: Path | None,
     solver: str | None,
+    judge: str | None,
     base_url: str | None,
     tries: int,
     reports: tuple[Path, ...],
@@ -103,10 +106,13 @@ def audit_command(
         awm-studio audit --all --trajectories outputs/runs --report audit.md
 
         awm-studio audit gofundme --solver qwen3-32b --base-url http://localhost:8000/v1
+
+        awm-studio audit --all --judge qwen3-32b
     """
     from curation.audit.report import write_report
     from curation.audit.summary import by_category, summary
     from curation.audit.workspace import adopt_guards, audit_workspace
+    from pipeline.errors import UserError
     from pipeline.run_record import RunRecord, recorded
     from pipeline.runtime.host import Host
     from pipeline.sqlite_files import require_place
@@ -115,16 +121,27 @@ def audit_command(
     catalog, settings = opened.catalog, opened.settings
     for place in reports:
         require_place(place)
-    profile = solving_profile(opened, solver, base_url)
+    if base_url is not None and solver is None and judge is None:
+        raise UserError("--base-url is the models' server: name a model with --solver or --judge.")
+    profile = chosen_profile(opened, solver, base_url)
     wanted = chosen_environments(catalog, names, everything=everything, verb="audit")
     runs = complete_runs(trajectories) if trajectories else None
 
-    def audit_all(host: Host, record: RunRecord, chosen: Sequence[str], *, again: bool) -> list[EnvironmentAudit]:
+    def audit_all(
+        host: Host, by: ModelJudge | None, record: RunRecord, chosen: Sequence[str], *, again: bool
+    ) -> list[EnvironmentAudit]:
         found = []
         at_once = workers or settings.workers
         with closing(
             audit_workspace(
-                catalog, chosen, host, workers=at_once, trajectories=runs, again=again, stopping=say_stopping
+                catalog,
+                chosen,
+                host,
+                workers=at_once,
+                trajectories=runs,
+                judge=by,
+                again=again,
+                stopping=say_stopping,
             )
         ) as audited:
             for result in audited:
@@ -136,16 +153,20 @@ def audit_command(
 
     options = ["--trajectories", str(trajectories.absolute())] if trajectories else []
     asked = {"environments": "all" if everything else wanted, "options": options}
-    with Host.from_settings(settings) as host, recorded(catalog, "audit", asked, total=len(wanted)) as record:
+    with (
+        Host.from_settings(settings) as host,
+        judging(opened, judge, base_url) as by,
+        recorded(catalog, "audit", asked, total=len(wanted)) as record,
+    ):
         if profile is not None:
             solve_first(opened, wanted, host, profile, tries)
-        audits = audit_all(host, record, wanted, again=again)
+        audits = audit_all(host, by, record, wanted, again=again)
         if guard:
             guarded = {audit.name: len(adopt_guards(catalog, audit.name)) for audit in audits}
             changed = [name for name, count in guarded.items() if count]
             verifiers = number_of(sum(guarded.values()), "verifier")
             say(f"guards put into {verifiers} of {number_of(len(changed), 'environment')}")
-            audits = [a for a in audits if a.name not in changed] + audit_all(host, record, changed, again=False)
+            audits = [a for a in audits if a.name not in changed] + audit_all(host, by, record, changed, again=False)
         totals = summary(audits)
         record.result = totals["verdicts"]
     audits.sort(key=lambda audit: audit.name)
@@ -183,16 +204,29 @@ def complete_runs(folder: Path) -> Trajectories:
     return runs
 
 
-def solving_profile(opened: Workspace, solver: str | None, base_url: str | None) -> Profile | None:
-    """The model that solves tasks, if one is asked for. Raises UserError where there is no such model."""
-    from pipeline.errors import UserError
+def chosen_profile(opened: Workspace, model: str | None, base_url: str | None) -> Profile | None:
+    """The model of this name, if one is asked for. Raises UserError where there is no such model."""
     from pipeline.llm.profiles import choose
 
-    if solver is None:
-        if base_url is not None:
-            raise UserError("--base-url is the solver's server: name the model with --solver.")
-        return None
-    return choose(opened.settings.profiles, None, model=solver, base_url=base_url)
+    return None if model is None else choose(opened.settings.profiles, None, model=model, base_url=base_url)
+
+
+@contextmanager
+def judging(opened: Workspace, model: str | None, base_url: str | None) -> Generator[ModelJudge | None]:
+    """The judge, if one is asked for; at the end it is said why it could not be asked, if that was so."""
+    from curation.audit.judge import ModelJudge
+    from pipeline.llm.replies import FILE_NAME
+
+    profile = chosen_profile(opened, model, base_url)
+    if profile is None:
+        yield None
+        return
+    with ModelJudge(opened.path / FILE_NAME, profile) as judge:
+        yield judge
+        if judge.fault is not None:
+            say(
+                f"The judge was stopped: {judge.fault} Evidence stays without a verdict; the rest of the audit is done."
+            )
 
 
 def solve_first(opened: Workspace, names: Sequence[str], host: Host, profile: Profile, tries: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pipeline.catalog import Catalog
 from pipeline.errors import UserError
 from pipeline.model import Author, AuthorKind, Part
 from studio.cli import awm_studio
-from tests.curation.audit.desk import SOLUTIONS, verifier
+from tests.curation.audit.desk import SOLUTIONS, sql_verifier, verifier
 from tests.curation.audit.workspaces import put_desk
 
 LOOSE = verifier(0, '    good = rows(final, TICKETS)[0][2] == "closed"\n')
@@ -139,3 +140,16 @@ def test_guards_are_put_into_loose_verifiers_and_audited(tmp_path: Path) -> None
     verdicts = {row["task"]: row["verdict"] for row in json.loads(result.stdout)["verifiers"]}
     assert verdicts == {0: "trusted", 1: "unproven"}
     assert result.exit_code == 0
+
+
+def test_a_judge_that_is_down_is_a_sentence_and_the_audit_goes_on(tmp_path: Path) -> None:
+    evidence = sql_verifier(0)
+    evidence = replace(evidence, code=evidence.code.replace('{"holds": good}', '{"as_asked": good}'))
+    with Catalog.open(tmp_path / "catalog.db") as catalog:
+        put_desk(catalog, "desk", [evidence], SOLUTIONS[:1])
+    config = tmp_path / "config.toml"
+    config.write_text('[profiles.default]\nmodel = "m"\napi_key_env = ""\nretries = 0\n')
+    asked = ["audit", "desk", "--judge", "m", "--base-url", "http://127.0.0.1:9/v1", "--json"]
+    result = CliRunner(env={"AWM_CONFIG": str(config)}).invoke(awm_studio, [*asked, "--workspace", str(tmp_path)])
+    assert "The judge was stopped" in result.stderr
+    assert json.loads(result.stdout)["verifiers"][0]["why"] == "its evidence needs a judge"
