@@ -39,6 +39,7 @@ def fake_bfcl(place: Path) -> Path:
     folder = venvs.folder_of(harness("bfcl"))
     packages = folder / "lib" / "python3.11" / "site-packages"
     shutil.copytree(HERE / "fake_bfcl" / "bfcl_eval", packages / "bfcl_eval", ignore=shutil.ignore_patterns("*.pyc"))
+    shutil.copy(HERE / "fake_bfcl" / "openai.py", packages)
     data = packages / "bfcl_eval" / "data"
     (data / "possible_answer").mkdir(parents=True)
     (data / "multi_turn_func_doc").mkdir()

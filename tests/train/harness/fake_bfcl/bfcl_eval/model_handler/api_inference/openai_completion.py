@@ -23,4 +23,4 @@ class OpenAICompletionsHandler(BaseHandler):
 
     def generate_with_backoff(self, **fields: Any) -> Any:
         assert "store" not in fields
-        return self.client.with_options(max_retries=0).chat.completions.create(**fields)
+        return self.client.chat.completions.create(**fields)
