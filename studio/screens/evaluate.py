@@ -18,11 +18,11 @@ from studio.bridge import News
 from studio.evaluation_watch import EvaluationWatch
 from studio.screens.frame import Framed
 from studio.widgets.cells import duration, one_line
-from studio.widgets.evaluation.bars import result_lines
+from studio.widgets.evaluation.bars import result_lines, so_far_lines
 from studio.widgets.evaluation.comparison import Comparison
 from studio.widgets.evaluation.detail import EvaluationDetail
 from studio.widgets.evaluation.suites import Suites, summary_line
-from studio.widgets.evaluation.tasks import EvaluatedTasks, task_rows
+from studio.widgets.evaluation.tasks import EvaluatedTasks, TaskRow, task_rows
 from studio.widgets.grid import Cell, Column, Grid
 from studio.widgets.lines import Piece, as_content
 from studio.widgets.source import Source
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pipeline.records import Run
     from pipeline.workspace import Workspace
     from train.harness.readiness import Readiness
-    from train.record_index import Listed
 
 LOOK_S = 1.0
 """How often the files of evaluations are looked at."""
@@ -235,10 +234,8 @@ class EvaluateScreen(Framed):
 
     @on(Grid.Selected, "EvaluatedTasks Grid")
     async def _open_task(self, event: Grid.Selected) -> None:
-        if event.row.first is None:
-            self.notify("This suite's harness keeps its own records: they are in the evaluation's folder.")
-        elif self.current is not None:
-            await self._open(self.current, event.row.first)
+        if self.current is not None:
+            await self._open(self.current, event.row)
 
     @on(Grid.Selected, "#changed-tasks")
     async def _open_changed(self, event: Grid.Selected) -> None:
@@ -249,13 +246,21 @@ class EvaluateScreen(Framed):
         await self.studio.ask(watch.rollouts.catch_up)
         rows = task_rows(items_of(watch.report), watch.rollouts.of_step(None))
         row = next((row for row in rows if row.item.id == event.row.id), None)
-        if row is not None and row.first is not None:
-            await self._open(watch, row.first)
+        if row is not None:
+            await self._open(watch, row)
 
-    async def _open(self, watch: EvaluationWatch, rollout: Listed) -> None:
+    async def _open(self, watch: EvaluationWatch, row: TaskRow) -> None:
+        """Step through a rollout of a task, or read what its harness has kept."""
+        from studio.screens.evaluate_record import TaskRecordScreen
         from studio.screens.evaluate_rollout import EvaluatedRolloutScreen
+        from train.evaluate_records import harness_records
 
-        trajectory = await self.studio.ask(watch.rollouts.read, rollout)
+        if row.first is None:
+            records = await self.studio.ask(harness_records, watch.folder, row.item.id)
+            if records is not None:
+                self.studio.push_screen(TaskRecordScreen(row.item, records))
+            return
+        trajectory = await self.studio.ask(watch.rollouts.read, row.first)
         if trajectory is not None:
             self.studio.push_screen(EvaluatedRolloutScreen(trajectory))
 
@@ -372,8 +377,10 @@ def _result(watch: EvaluationWatch | None) -> list[list[Piece]]:
     if watch is None:
         return [[("n starts an evaluation; Suites says what can be run.", "muted")]]
     if watch.report is None:
-        said = "The report comes at the end; so far:" if watch.is_running else "It has no report: r goes on with it."
-        return [[(said, "muted")], head(watch)]
+        if watch.is_running and watch.progress is not None:
+            said = "Intervals come by task once it is done; until then tries count as if they were independent."
+            return [*so_far_lines(watch.progress, watch.score), [], [(said, "muted")]]
+        return [[("It has not said anything yet." if watch.is_running else "It has no report: r goes on.", "muted")]]
     return result_lines(watch.report)
 
 

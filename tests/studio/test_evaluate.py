@@ -17,6 +17,7 @@ from studio import launch
 from studio.app import Studio
 from studio.screens.evaluate import EvaluateScreen
 from studio.screens.evaluate_new import NewEvaluationScreen
+from studio.screens.evaluate_record import TaskRecordScreen
 from studio.screens.evaluate_rollout import EvaluatedRolloutScreen
 from studio.widgets.evaluation.bars import BAR, bar
 from studio.widgets.grid import Grid
@@ -25,6 +26,8 @@ from tests.studio.conftest import studio_on, until
 from tests.studio.evaluations import INCOMPLETE, NOT_INSTALLED, READY, fill_with_evaluations
 from train import evaluate
 from train.json_lines import json_line
+
+RECORDED = Path(__file__).parents[1] / "train" / "harness" / "recorded"
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +156,24 @@ async def test_a_failed_task_is_stepped_through_with_its_calls_and_changes(evalu
         assert isinstance(rollout, EvaluatedRolloutScreen)
         await until(pilot, lambda: rollout.again)
         assert len(rollout.query_one("#turns", Grid).rows) == 3
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is screen)
+
+
+async def test_what_a_harness_has_kept_of_a_task_is_read(evaluations: Path) -> None:
+    shutil.copytree(RECORDED / "bfcl", evaluations / "runs" / "3" / "harness")
+    async with studio_on(evaluations) as (_, pilot):
+        screen = await opened(pilot)
+        await at(pilot, screen, 3, "tasks")
+        grid = screen.query_one("#evaluated Grid", Grid)
+        await until(pilot, lambda: len(grid.rows) == 5)
+        screen.detail.enter()
+        grid.go_to(lambda row: row.item.id == "multi_turn_base_0")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, TaskRecordScreen))
+        text = pilot.app.screen.query_one("#record", Source).text
+        assert "result/awm-studio/BFCL_v3_multi_turn_base_result.json" in text
+        assert "final_report.pdf" in text
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
 

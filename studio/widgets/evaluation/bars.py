@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from curation.estimates import Interval
 from pipeline.words import number_of
 from studio.widgets.cells import count, fit
 from studio.widgets.lines import Piece
@@ -57,6 +58,18 @@ def result_lines(document: Mapping[str, Any]) -> list[Line]:
         ]
     lines += [[], [("How it was tried", "strong")], *_settings(document)]
     return lines
+
+
+def so_far_lines(progress: Mapping[str, Any], score: Interval | None) -> list[Line]:
+    """How a running evaluation stands: what is done, and the pass rate of what was judged."""
+    done, total = progress["done"], progress["total"]
+    filled = round(BAR * done / total) if total else 0
+    told = {"score": score and score.estimate, "interval": score and [score.low, score.high]}
+    return [
+        [(fit("done", LABEL) + " ", ""), ("█" * filled + "·" * (BAR - filled), "accent"), (f" {done} of {total}", "")],
+        _scored("passed so far", told, f"n={progress['judged']}"),
+        [(fit("left out", LABEL), "muted"), (f" {progress['excluded']}", "warn" if progress["excluded"] else "muted")],
+    ]
 
 
 def _scored(label: str, told: Mapping[str, Any], of: str) -> Line:

@@ -45,5 +45,5 @@ def summary_line(found: list[Readiness]) -> list[Piece]:
     pieces: list[Piece] = []
     for row in found:
         ready = row.state == "ready"
-        pieces += [(f"{row.title} ", "strong"), (f"{'✓' if ready else '✗'} {row.state}   ", "ok" if ready else "muted")]
+        pieces += [(f"{row.title} ", "strong"), (f"{'✓' if ready else '✗'} {row.state}  ", "ok" if ready else "muted")]
     return pieces

@@ -70,6 +70,6 @@ class EvaluatedTasks(Listing):
         for rollout in row.rollouts:
             ended = f"{rollout.end.replace('_', ' ')}{f': {rollout.detail}' if rollout.detail else ''}"
             lines.append([(f"try {rollout.key.rpartition('/')[2]}  ", "muted"), outcome(rollout), (f"  {ended}", "")])
-        if row.rollouts:
-            lines.append([("Enter steps through the first that failed: messages, calls, state changes.", "muted")])
+        told = "steps through the first that failed: messages, calls, state changes"
+        lines.append([(f"Enter {told if row.rollouts else 'shows what the harness has kept of it'}.", "muted")])
         return lines
