@@ -108,6 +108,16 @@ def present(opened: Workspace, row: Row, stage: str, part: str, slot: str) -> st
     return content_of(opened, kept[-1]) if kept else ""
 
 
+def version_before(opened: Workspace, row: Row, each: Try) -> Version | None:
+    """The version of a part that an attempt was to replace: what was rejected, edited or asked for again, if any."""
+    part, _, slot = each.step.partition(" ")
+    versions = opened.catalog.versions(row.name, part, slot)
+    content = content_of(opened, each.tried)
+    made = next((n for n, version in enumerate(versions) if opened.catalog.content(version.sha) == content), None)
+    earlier = versions[:made]
+    return earlier[-1] if earlier else None
+
+
 def live_file(opened: Workspace, run: int, row: Row, stage: str) -> Path | None:
     """The file that the stage's newest reply streams (or streamed) into, or None before the first."""
     from pipeline.engine import live

@@ -114,6 +114,11 @@ class Cell:
         return self.steps.setdefault(name, StepLog())
 
     @property
+    def asked(self) -> str:
+        """A person's words for what is made now: a hint, or why the version before was sent back."""
+        return self.hint or next((log.reason for log in self.steps.values() if log.reason), "")
+
+    @property
     def attempt(self) -> int:
         """The number of the attempt that is being made, or was made last, over the stage's steps."""
         return max((len(log.attempts) + (log.version is None) for log in self.steps.values()), default=1)

@@ -85,6 +85,7 @@ class StageScreen(Steered):
     def body(self) -> Iterable[Widget]:
         """How it stands, then the tabs."""
         yield Static("", id="stage-head", markup=False)
+        yield Static("", id="stage-asked", markup=False)
         with TabbedContent():
             with TabPane("Stream", id="stream"):
                 yield Streaming(empty="Nothing has been written yet.", size=stage_record.TAIL, id="streaming")
@@ -140,10 +141,12 @@ class StageScreen(Steered):
         """Show how the stage stands now, in the head and the active tab."""
         row, stage = self.target
         line = "".join(text for text, _ in standing(row, stage, allowed=self._watch.attempts))
-        why = row.cells[stage].why
-        self.query_one("#stage-head", Static).update(
-            one_line(f"{row.number:04} {row.title} › {stage}  {line}{f'  {why}' if why else ''}")
-        )
+        cell = row.cells[stage]
+        why = f"  {cell.why}" * bool(cell.why)
+        self.query_one("#stage-head", Static).update(one_line(f"{row.number:04} {row.title} › {stage}  {line}{why}"))
+        asked = self.query_one("#stage-asked", Static)
+        asked.update(f"a person said: {one_line(cell.asked)}")
+        asked.display = bool(cell.asked)
         if self.tab == "made":
             self._show_made()
         elif self.tab in ("tries", "prompt"):
@@ -180,11 +183,12 @@ class StageScreen(Steered):
             before.show_lines(tried_lines(self.before, none="There is no attempt before it."))
             after.show_lines(tried_lines(self.current, none="No attempt has ended yet."))
             return
-        if self.before is None or self.current is None:
-            after.show("There is no attempt before it to compare with.")
+        if self.current is None:
+            after.show("No attempt has ended yet.")
             return
-        changes = await self.studio.ask(_difference, self.studio.workspace, self.before, self.current)
-        after.show(changes or "Both attempts are the same.", "diff" if changes else "")
+        changes = await self.studio.ask(_difference, self.studio.workspace, self._row, self.before, self.current)
+        if changes is not None:
+            after.show(changes, "diff")
 
     @work(exclusive=True, group="prompt")
     async def _show_prompt(self) -> None:
@@ -252,10 +256,18 @@ class StageScreen(Steered):
         self.dismiss()
 
 
-def _difference(workspace: Workspace, before: Try, after: Try) -> str:
+def _difference(workspace: Workspace, row: Row, before: Try | None, after: Try) -> str:
+    """What an attempt changed against the one before it, or against the version it was to replace."""
     part = Part(after.step.partition(" ")[0])
+    if before is not None:
+        name, content = f"{before.step}, try {before.tried.number}", stage_record.content_of(workspace, before.tried)
+    elif version := stage_record.version_before(workspace, row, after):
+        name = f"{after.step}, version {version.number} by {version.author.name}"
+        content = workspace.catalog.content(version.sha)
+    else:
+        return "There is no attempt before it to compare with."
     old, new = (
-        spell(part, stage_record.content_of(workspace, each.tried)).text.splitlines() for each in (before, after)
+        spell(part, text).text.splitlines() for text in (content, stage_record.content_of(workspace, after.tried))
     )
-    names = [f"{each.step}, try {each.tried.number}" for each in (before, after)]
-    return "\n".join(difflib.unified_diff(old, new, *names, lineterm="", n=3))
+    changes = difflib.unified_diff(old, new, name, f"{after.step}, try {after.tried.number}", lineterm="", n=3)
+    return "\n".join(changes) or f"It is the same as {name}."

@@ -35,8 +35,8 @@ def brief(row: Row, stage: str, *, allowed: int) -> list[list[Piece]]:
         lines.append([(row.description, "")])
     if cell.why:
         lines.append([(cell.why, "warn")])
-    if cell.hint:
-        lines.append([("hint  ", "muted"), (cell.hint, "")])
+    if cell.asked:
+        lines.append([("a person said  ", "muted"), (cell.asked, "")])
     if cell.findings:
         lines += [[], [("The last attempts", "muted")], *findings(cell.findings)]
     return lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 from textual.pilot import Pilot
@@ -15,7 +16,7 @@ from studio.app import Studio
 from tests.studio.worlds import fill
 
 
-async def until(pilot: Pilot[None], happens: Callable[[], object], *, seconds: float = 20) -> None:
+async def until(pilot: Pilot[None], happens: Callable[[], object], *, seconds: float = 60) -> None:
     """Wait until something has happened; fail with its source where it does not."""
     loop = pilot.app._loop
     assert loop is not None
@@ -67,6 +68,14 @@ def one_host(kept_host: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
 def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace that tests only read."""
     return fill(tmp_path_factory.mktemp("small") / "ws")
+
+
+@pytest.fixture(scope="session")
+def trust_world(tmp_path_factory: pytest.TempPathFactory, kept_host: Kept) -> Path:
+    """A workspace with a desk that was checked and audited, for tests that only read it."""
+    from tests.studio.trust import fill_with_trust
+
+    return fill_with_trust(tmp_path_factory.mktemp("trust") / "ws", cast("Host", kept_host))
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from studio.screens.environments import EnvironmentsScreen
 from studio.screens.finish import FinishScreen
 from studio.widgets.form import ArgumentForm
 from studio.widgets.source import Source
+from tests.studio import run_pictures
 from tests.studio.conftest import until
 
 COUNT = 24
@@ -159,6 +160,7 @@ def main() -> None:
         make_workspace(workspace)
         for name in PICTURES:
             asyncio.run(take(name, workspace, folder))
+        asyncio.run(run_pictures.take(folder, Path(temporary)))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from studio.screens.stage import StageScreen
 from studio.widgets.board import Board
 from studio.widgets.source import Source
 from studio.widgets.streaming import Streaming
-from tests.llm_server import Server
+from tests.llm_server import Say, Server
 from tests.pipeline.engine.conftest import Studio as Person
 from tests.scripted_model import Model
 from tests.studio.conftest import studio_on, until
@@ -209,6 +209,38 @@ async def test_what_is_being_written_is_followed_while_it_is_looked_at(tmp_path:
         await until(pilot, lambda: "unseen" in stream.text)
 
 
+async def test_what_was_sent_back_is_compared_with_what_came_instead(
+    tmp_path: Path, kept_host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.stages.tasks.TASKS", 1)
+    first, second = (Say(json.dumps({"tasks": [f'Mark the item "Item {n}" as done.']})) for n in (2, 4))
+    model = Model(lambda step, about, before: (second if before else first) if step == "tasks" else None)
+    with Server(model) as server, Workspace.open(tmp_path / "ws", create=True) as workspace:
+        person = Person(workspace, kept_host)
+        person.start(server, count=1, gates={"tasks": "all"})
+        with work_on(workspace.runs / "1", 1):
+            working = asyncio.create_task(person.work())
+            async with pipeline_on(tmp_path / "ws") as (studio, pilot, screen):
+                row = screen.board.row
+                await until(pilot, lambda: row.cells["tasks"].state is State.waiting)
+                await pilot.press("x")
+                await answer(pilot, "rather the fourth")
+                await until(pilot, lambda: row.cells["tasks"].generation and row.state is State.waiting)
+                await pilot.press("enter")
+                await until(pilot, lambda: isinstance(studio.screen, StageScreen))
+                assert "a person said: rather the fourth" in text_of(studio.screen, "#stage-asked")
+                await pilot.press("d")
+                after = studio.screen.query_one("#after", Source)
+                await until(pilot, lambda: "+" in after.text)
+                assert "--- tasks, version 1 by m" in after.text
+                assert [line for line in after.text.splitlines() if "Item" in line] == [
+                    '-  "Mark the item \\"Item 2\\" as done."',
+                    '+  "Mark the item \\"Item 4\\" as done."',
+                ]
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+
 # Editing
 
 
@@ -277,6 +309,7 @@ async def test_a_run_is_steered_to_its_end_from_the_board(
                 await answer(pilot, "speak of roses")
                 await until(pilot, lambda: row.cells["tasks"].generation and row.state is State.waiting)
                 assert "speak of roses" in json.dumps(server.requests[-1])
+                await until(pilot, lambda: "speak of roses" in screen.query_one("#brief", Source).text)
                 await pilot.press("space")
                 await until(pilot, lambda: row.paused)
                 await pilot.press("space")
