@@ -329,8 +329,8 @@ async def test_a_run_is_steered_to_its_end_from_the_board(
                 await pilot.press("f8")
                 await pick(pilot, "again")
                 await until(pilot, lambda: studio.screen is screen)
-                await until(pilot, lambda: row.state is State.done, seconds=40)
-                await asyncio.wait_for(working, 20)
+                await until(pilot, lambda: row.state is State.done, seconds=120)
+                await asyncio.wait_for(working, 60)
         tasks = workspace.catalog.versions(row.name, Part.tasks)
         assert [version.author.kind.value for version in tasks] == ["model", "model", "person"][-len(tasks) :]
         assert workspace.catalog.environment(row.name).tasks == ('Mark the item "Item 2" as done.',)
