@@ -20,6 +20,7 @@ from pipeline.rules.rows import rows_findings
 from pipeline.rules.schema import columns_of, schema_findings
 from pipeline.rules.tasks import one_task
 from pipeline.rules.tool_schemas import tool_schema_findings
+from pipeline.rules.values import value_findings
 from pipeline.rules.verifiers import verifier_findings
 from pipeline.runtime.build import Build
 from pipeline.runtime.host import Host, HostedProgram, LoadFailed
@@ -55,6 +56,7 @@ def check_environment(environment: Environment, host: Host, *, seed: int = 0) ->
     """
     findings: list[Finding] = list(missing_parts(environment))
     findings += spec_findings(environment.operations, [table.name for table in environment.schema])
+    findings += value_findings(environment.schema, environment.code or "")
     for number, task in enumerate(environment.tasks):
         findings += one_task(number, task)
     rows = tools = None

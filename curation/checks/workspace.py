@@ -15,7 +15,7 @@ from pipeline.findings import Finding
 from pipeline.model import content_hash
 from pipeline.runtime.host import Host
 
-RULES_VERSION = 3
+RULES_VERSION = 4
 """Raised when a check is added or changed, so that kept results are not mistaken for current ones."""
 
 
