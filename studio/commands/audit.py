@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -22,7 +22,7 @@ from studio.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from curation.audit.judge import ModelJudge
     from curation.audit.records import EnvironmentAudit
@@ -151,8 +151,9 @@ def audit_command(
                     say(f"[{len(found)}/{len(chosen)}] {result.name}: {result.verdict or 'no verifiers'}")
         return found
 
-    options = ["--trajectories", str(trajectories.absolute())] if trajectories else []
-    asked = {"environments": "all" if everything else wanted, "options": options}
+    folder = str(trajectories.absolute()) if trajectories else None
+    given = {"--trajectories": folder, "--solver": solver, "--judge": judge, "--base-url": base_url}
+    asked = {"environments": "all" if everything else wanted, "options": words_of(given)}
     with (
         Host.from_settings(settings) as host,
         judging(opened, judge, base_url) as by,
@@ -185,11 +186,21 @@ def audit_command(
         )
     else:
         print_audits(audits)
-        said = ", ".join(f"{count} {verdict}" for verdict, count in totals["verdicts"].items())
-        say(f"{number_of(totals['verifiers'], 'verifier')}: {said}")
+        say_verdicts(totals)
     bad = {"fault": FAULTY, "unproven": (*FAULTY, "unproven"), "never": ()}[fail_on]
     if any(one.verdict in bad for audit in audits for one in audit.verifiers):
         sys.exit(1)
+
+
+def say_verdicts(totals: Mapping[str, Any]) -> None:
+    """Say how many verifiers have which verdict."""
+    said = ", ".join(f"{count} {verdict}" for verdict, count in totals["verdicts"].items())
+    say(f"{number_of(totals['verifiers'], 'verifier')}: {said}")
+
+
+def words_of(options: Mapping[str, str | None]) -> list[str]:
+    """The options that were given, as words of a command line."""
+    return [word for option, value in options.items() if value is not None for word in (option, value)]
 
 
 def complete_runs(folder: Path) -> Trajectories:
