@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 TEMPLATE = 0
 """The id of a program's first state; workers keep it for good."""
+INTERRUPTED = 499
+"""The status of a call that its caller gave up: nginx's, since HTTP has none."""
 SQLITE_HEADER = b"SQLite format 3\0"
 
 
@@ -89,6 +91,13 @@ class HostedProgram:
             **known,
             "cache": {**cache, "hits": self._cache.hits, "misses": self._cache.misses},
         }
+
+    def interrupt(self) -> bool:
+        """Cut short the call that another thread is making, and say whether there was one.
+
+        It comes back with an error of kind `interrupted`, and its instance is as it was before.
+        """
+        return self._worker.interrupt()
 
     def close(self) -> None:
         """End the worker. Its instances cannot be called any more."""
@@ -369,4 +378,6 @@ def _failed(tool: str, lost: WorkerLost, limit_s: float) -> Reply:
     if lost.kind == "timeout":
         text = f"Error calling {tool}. No answer within {limit_s:g} seconds."
         return Reply(504, None, text, CallError("timeout", message))
+    if lost.kind == "interrupted":
+        return Reply(INTERRUPTED, None, f"Error calling {tool}. It was stopped.", CallError("interrupted", message))
     return Reply(500, None, server_error_text(tool), CallError("crash", message))

@@ -37,7 +37,7 @@ KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 class WorkerLost(Exception):
-    """A worker died or was ended; `kind` is `timeout` or `crash`, the message says how it went."""
+    """A worker died or was ended; `kind` is `timeout`, `crash` or `interrupted`, the message says how it went."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -197,6 +197,8 @@ class Worker:
         self._channel = channel
         self._bury = bury
         self._ended = False
+        self._asking = threading.Lock()  # held around changes of the next two
+        self._asked = self._interrupted = False
 
     @property
     def alive(self) -> bool:
@@ -231,8 +233,7 @@ class Worker:
                 raise Disconnected
             if not self._channel.idle:
                 raise Garbled("it wrote when it was not asked")
-            self._channel.send(Message(dict(header), attachments, nonce), deadline=deadline)
-            reply = self._channel.receive(deadline=deadline)
+            reply = self._exchange(Message(dict(header), attachments, nonce), deadline)
             if not secrets.compare_digest(reply.nonce, nonce):
                 raise Garbled("a reply to nothing that was asked")
         except (Disconnected, TimedOut, Garbled) as error:
@@ -245,6 +246,24 @@ class Worker:
             raise WorkerLost("crash", f"{what} brought its worker into disorder ({reply.header['failed']})")
         return reply
 
+    def interrupt(self) -> bool:
+        """End the worker if another thread waits for its reply, and say whether one does; it gets a WorkerLost."""
+        with self._asking:
+            if self._asked:
+                self._interrupted = True
+                self._channel.hang_up()
+            return self._asked
+
+    def _exchange(self, message: Message, deadline: float) -> Message:
+        with self._asking:
+            self._asked = True
+        try:
+            self._channel.send(message, deadline=deadline)
+            return self._channel.receive(deadline=deadline)
+        finally:
+            with self._asking:
+                self._asked = False
+
     def end(self) -> int | None:
         """Kill the worker. Returns its wait status, or None where that is not known."""
         if self._ended:
@@ -256,6 +275,8 @@ class Worker:
     def lost(self, error: Exception, what: str, timeout_s: float = 0.0) -> WorkerLost:
         """End the worker because of what it did or said, and say so."""
         status = self.end()
+        if self._interrupted:
+            return WorkerLost("interrupted", f"{what} was stopped before it answered")
         match error:
             case TimedOut():
                 return WorkerLost("timeout", f"{what} did not end within {timeout_s:g} s; its process was killed")

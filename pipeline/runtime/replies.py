@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 from pipeline.runtime.tools import error_text
 
-ErrorKind = Literal["tool_not_found", "invalid_arguments", "client_error", "server_error", "timeout", "crash"]
+ErrorKind = Literal[
+    "tool_not_found", "invalid_arguments", "client_error", "server_error", "timeout", "crash", "interrupted"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +18,9 @@ class CallError:
     """Why a call was not ok.
 
     `tool_not_found`; `invalid_arguments` (refused by the tool's schema, 422); `client_error` (any other 4xx);
-    `server_error` (5xx: the handler raised); `timeout`; `crash` (the call ended its process). `detail` is what is known
-    beyond the message: of a server error the exception and the line of the generated code, else what the program
-    answered.
+    `server_error` (5xx: the handler raised); `timeout`; `crash` (the call ended its process); `interrupted` (a person
+    stopped it). `detail` is what is known beyond the message: of a server error the exception and the line of the
+    generated code, else what the program answered.
     """
 
     kind: ErrorKind

@@ -120,6 +120,11 @@ class Channel:
         del self._received[: ends[-1]]
         return Message(header, attachments, nonce)
 
+    def hang_up(self) -> None:
+        """End the conversation from another thread: whoever sends or receives here gets Disconnected."""
+        with socket.socket(fileno=os.dup(self._handle)) as same, contextlib.suppress(OSError):
+            same.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Close this end; the other side sees the end of the stream."""
         if self._handle >= 0:

@@ -491,3 +491,28 @@ def test_the_program_sees_upstreams_database_setting(host: Host) -> None:
     code = NOTEBOOK.replace('@app.post("/run"', "PATH = os.environ['DATABASE_PATH']\n\n\n@app.post(\"/run\"")
     with host.program(notebook(code)) as program:
         assert notes(program.instance()) == ["first"]
+
+
+def test_a_running_call_can_be_stopped_and_its_instance_goes_on_from_before(host: Host) -> None:
+    with host.program(notebook()) as program:
+        instance, other = program.instance(), program.instance()
+        instance.call("add_note", {"text": "milk"})
+        replies: list[Reply] = []
+        caller = threading.Thread(target=lambda: replies.append(instance.call("run", {"code": "while True: pass"})))
+        caller.start()
+        while not program.interrupt() and caller.is_alive():
+            pass
+        caller.join()
+        assert [(reply.status, reply.error and reply.error.kind) for reply in replies] == [(499, "interrupted")]
+        assert instance.call("list_notes").body == ["first", "milk"]
+        assert other.call("list_notes").body == ["first"]
+
+
+def test_stopping_where_nothing_runs_changes_nothing(host: Host) -> None:
+    with host.program(notebook()) as program:
+        instance = program.instance()
+        instance.call("add_note", {"text": "milk"})
+        worker = program.stats()["pid"]
+        assert not program.interrupt()
+        assert instance.call("list_notes").body == ["first", "milk"]
+        assert program.stats()["pid"] == worker
