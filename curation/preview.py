@@ -15,6 +15,7 @@ from curation.duplicates import set_aside
 from curation.filters import parse
 from curation.landscape import Cut, Landscape, cut
 from curation.picking import Candidate, pick, trainable
+from curation.review import Decision
 from curation.selection import distinct
 from curation.subset import TEST, TRAIN, Recipe, Subset
 
@@ -62,7 +63,7 @@ def preview(pool: Pool, recipe: Recipe) -> Preview:
     """Follow a recipe as far as the pool allows. Raises UserError where the recipe cannot be followed."""
     keep = parse(recipe.where)
     matching = [row.name for row in pool.summaries if keep(row)]
-    aside = set_aside(pool.decisions, matching)
+    aside = set_aside(pool.decisions, matching) | {row.name for row in pool.summaries if row.review == Decision.drop}
     concepts = pool.found.concept_of(pool.landscape)
     items = pool.landscape.survey.items
     wanted = set(matching) - aside

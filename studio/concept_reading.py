@@ -38,7 +38,7 @@ class Reading:
     """The last measurement (None: there is none), how many environments are new, gone or changed since, and decisions.
 
     `aside` are environments that were dropped or merged, and which of the two. `usual` is the threshold that judged
-    pairs give now, or else the default, `judged` how many pairs were judged.
+    pairs give now, or else that of the measurement, `judged` how many pairs were judged.
     """
 
     landscape: Landscape | None
@@ -65,12 +65,12 @@ def read(workspace: Workspace, known: Landscape | None = None) -> Reading:
     if landscape is None:
         return Reading(None, len(summaries))
     found = landscape.survey
-    usual, _ = agreed_threshold(workspace.path, found.items, found.tree, found.model)
+    agreed, calibration = agreed_threshold(workspace.path, found.items, found.tree, found.model)
     return Reading(
         landscape=landscape,
         environments=len(summaries),
         stale=len(out_of_date(workspace.catalog, landscape)),
-        usual=usual,
+        usual=agreed if calibration else found.threshold,
         judged=len(read_judgements(workspace.path)),
         aside={row.name: row.aside for row in summaries if row.aside},
         decisions=workspace.catalog.decisions(),

@@ -158,6 +158,9 @@ class BuildScreen(ModalScreen[tuple[str, ...] | None]):
     @on(Input.Submitted)
     def action_start(self) -> None:
         """Have it picked, or say what is wrong."""
+        if self._settling is not None:  # what it would say must not take the place of what is said here
+            self._settling.stop()
+        self.workers.cancel_group(self, "follow")
         try:
             recipe = self._recipe()
             require_name(recipe.name)
