@@ -30,6 +30,7 @@ def load_model(place: Path | str, config: Model) -> Any:
 
     Raises UserError where there is none.
     """
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
 
     try:
@@ -40,7 +41,7 @@ def load_model(place: Path | str, config: Model) -> Any:
                 place, dtype=config.dtype, is_trainable=True, **config.options
             )
         return AutoModelForCausalLM.from_pretrained(place, dtype=config.dtype, **config.options)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise UserError(_not_found(place, error)) from error
 
 

@@ -31,13 +31,13 @@ class RunLog:
 
     def __init__(self, folder: Path, *, first: bool = True) -> None:
         self.folder = folder
-        self._first = first
+        self.is_first = first
         self._status: dict[str, Any] = {"pid": os.getpid()}
         self._signalled = False
 
     def event(self, kind: str, **data: Any) -> None:
         """Append an event. Raises UserError where the disk is full."""
-        if not self._first:
+        if not self.is_first:
             return
         path = self.folder / METRICS
         try:
@@ -48,7 +48,7 @@ class RunLog:
 
     def status(self, **changes: Any) -> None:
         """Say how the run stands."""
-        if not self._first:
+        if not self.is_first:
             return
         self._status |= changes | {"t": round(time.time(), 3)}
         try:
@@ -74,7 +74,7 @@ class RunLog:
 
     def rewind(self, step: int) -> None:
         """Forget what came after a step: a killed run goes on from its last checkpoint, and makes that again."""
-        if not self._first:
+        if not self.is_first:
             return
         for name, key in ((METRICS, "step"), (TRAJECTORIES, "step")):
             path = self.folder / name

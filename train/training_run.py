@@ -45,7 +45,7 @@ def create(workspace: Workspace, config: TrainConfig, subset: str, *, preset: st
         "subset": subset,
         "tasks": len(ready.train),
         "held_out": len(ready.test),
-        "steps": config.grpo.steps,
+        "steps": config.grpo.steps * config.grpo.updates,
         "model": config.model.name or "tiny",
     }
     number = workspace.catalog.add_run(KIND, about)
@@ -81,7 +81,7 @@ def start(workspace: Workspace, run: Run, *, detached: bool) -> subprocess.Popen
         raise UserError(f"Process {pid} is working on training {run.id} already.")
     config = config_of(folder)
     (folder / STOP).unlink(missing_ok=True)
-    command = [sys.executable, *_launcher(config), "-m", "train.work", str(workspace.path), str(run.id)]
+    command = [sys.executable, *launcher(config), "-m", "train.work", str(workspace.path), str(run.id)]
     environment = {**QUIET, **os.environ}
     if not detached:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=environment)
@@ -184,7 +184,8 @@ def figures(workspace: Workspace, run: Run) -> dict[str, Any]:
     }
 
 
-def _launcher(config: TrainConfig) -> list[str]:
+def launcher(config: TrainConfig) -> list[str]:
+    """The arguments for Python that start a training's processes; none where it is one."""
     if config.processes == 1 and config.accelerate is None:
         return []
     # a configuration file has its own port; otherwise any free one is taken, so that two trainings do not meet

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -43,6 +44,19 @@ class Watch(TrainerCallback):
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """A checkpoint that can be gone on from."""
         self._log.event("checkpoint", **{self._key: state.global_step}, of=self._kind)
+
+
+class Between(TrainerCallback):
+    """Does something after every so many updates, but not after the last one."""
+
+    def __init__(self, every: int, do: Callable[[int], None]) -> None:
+        self._every = every
+        self._do = do
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """The step is done."""
+        if state.global_step % self._every == 0 and state.global_step < state.max_steps:
+            self._do(state.global_step)
 
 
 def _number(value: Any) -> Any:

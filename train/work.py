@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +58,7 @@ class Session:
     test: list[Task]
     call_timeout_s: float
     runs: Path
+    progress: Callable[[int], None]
 
     def demonstrations(self) -> list[Trajectory]:
         """What the warm start learns from, and a tiny model's tokenizer is made for."""
@@ -153,6 +154,12 @@ def _session(workspace: Workspace, run: Run, log: RunLog) -> Generator[Session]:
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     disable_progress_bar()
+    steps = config.grpo.steps * config.grpo.updates
+
+    def progress(done: int) -> None:
+        if log.is_first:
+            workspace.catalog.add_event(run.id, "progress", {"done": done, "total": steps})
+
     subset = subset_named(workspace.catalog, run.config["subset"])
     worlds = Worlds(workspace.catalog, subset)
     with ExitStack() as stack:
@@ -180,6 +187,7 @@ def _session(workspace: Workspace, run: Run, log: RunLog) -> Generator[Session]:
             test=tasks_of_subset(subset, TEST)[: config.evaluation.tasks],
             call_timeout_s=workspace.settings.call_timeout_s,
             runs=workspace.runs,
+            progress=progress,
         )
 
 
@@ -228,7 +236,7 @@ def _reinforce(session: Session, place: Path | str, tokenizer: Any, codec: Codec
     from transformers import PrinterCallback
 
     from train.grpo import Grouping, GRPOConfig, WindowTrainer, task_rows
-    from train.watch import Watch
+    from train.watch import Between, Watch
 
     config, log, checkpoints = session.config, session.log, session.folder / CHECKPOINTS
     log.status(phase="loading", steps=config.grpo.steps)
@@ -258,6 +266,9 @@ def _reinforce(session: Session, place: Path | str, tokenizer: Any, codec: Codec
         beat=lambda live: log.status(live=live),
     )
     trainer.remove_callback(PrinterCallback)
+    if config.evaluation.every:
+        every = config.evaluation.every * config.grpo.updates
+        trainer.add_callback(Between(every, lambda step: _try_out(session, trainer, step)))
     last = last_checkpoint(checkpoints)
     done = last[1] if last else 0
     if last:
@@ -266,10 +277,12 @@ def _reinforce(session: Session, place: Path | str, tokenizer: Any, codec: Codec
         log.event("begin", phase="grpo", step=0, parameters=sum(p.numel() for p in model.parameters()))
         _try_out(session, trainer, 0)
     log.status(phase="training", step=done)
-    trainer.train(resume_from_checkpoint=str(last[0]) if last else None)
-    if watch.stopped:
-        raise Stopped
-    _try_out(session, trainer, trainer.state.global_step)
+    if config.grpo.steps:
+        trainer.train(resume_from_checkpoint=str(last[0]) if last else None)
+        if watch.stopped:
+            raise Stopped
+        session.progress(trainer.state.global_step)
+        _try_out(session, trainer, trainer.state.global_step)
     if trainer.accelerator.is_main_process:
         save(trainer.accelerator.unwrap_model(trainer.model), tokenizer, session.folder / MODEL)
 
@@ -297,7 +310,8 @@ def _lora(config: TrainConfig) -> Any:
 
 
 def _keep(session: Session, rollouts: Sequence[Collected]) -> None:
-    """Write a generation's rollouts down, where its step's are to be."""
+    """Write a generation's rollouts down, where its step's are to be, and say that the steps before are done."""
+    session.progress((rollouts[0].trajectory.step or 1) - 1)
     for rollout in rollouts:
         step = rollout.trajectory.step or 0
         if (step - 1) % session.config.records_every == 0:
@@ -308,7 +322,7 @@ def _try_out(session: Session, trainer: Any, step: int) -> None:
     """Try held-out tasks, and write down how many were complete."""
     if not session.test:
         return
-    session.log.status(phase="trying")
+    session.log.status(phase="trying", live=0)
     tasks = [task for task in session.test for _ in range(session.config.evaluation.tries)]
     records = [rollout.trajectory for rollout in trainer.try_out(tasks, session.config.grpo.trajectories)]
     judged = [record for record in records if record.reward is not None and not record.reward.excluded]
@@ -323,6 +337,7 @@ def _try_out(session: Session, trainer: Any, step: int) -> None:
         rate=round(complete / len(judged), 4) if judged else None,
         ends={end: sum(record.end == end for record in records) for end in sorted({record.end for record in records})},
     )
+    session.log.status(phase="training")
 
 
 if __name__ == "__main__":

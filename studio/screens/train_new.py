@@ -167,9 +167,13 @@ def told(ready: Ready) -> str:
 
 
 def _memory(taken: Estimate) -> str:
-    low, high = (f"{size / 1e9:.1f}" for size in taken.environment_bytes)
-    environments = f"environments {low} to {high} GB"
+    low, high = map(_size, taken.environment_bytes)
+    environments = f"environments {low} to {high}"
     if taken.model_bytes is None or taken.parameters is None or taken.disk_bytes is None:
         return f"Memory: {environments}; the model's size is not known before it is loaded."
-    model = f"{taken.model_bytes / 1e9:.2f} GB for {count(taken.parameters)} parameters without activations"
-    return f"Memory: {environments}; {model}. Disk: {taken.disk_bytes / 1e9:.2f} GB."
+    model = f"{_size(taken.model_bytes)} for {count(taken.parameters)} parameters without activations"
+    return f"Memory: {environments}; {model}. Disk: {_size(taken.disk_bytes)}."
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,12 +23,14 @@ import torch
 
 from curation.subset import TEST, TRAIN, Pick, Recipe, Subset, current_contents
 from pipeline.catalog import Catalog
-from pipeline.engine.lock import work_on
+from pipeline.engine.lock import work_on, worker
 from pipeline.errors import UserError
+from pipeline.loopback import listen, port_of
 from pipeline.workspace import Workspace
 from tests.train.pantry import broken, fill, pantry
-from train import training_run, work
-from train.config import TrainConfig, load, preset_names, preset_text
+from train import preflight, training_run, work
+from train.config import load, preset_names, preset_text
+from train.estimate import estimate
 from train.records import read_records
 from train.run_log import STOP, read_metrics, read_status
 from train.trajectory import End
@@ -172,6 +179,9 @@ def test_a_killed_training_loses_only_what_came_after_its_checkpoint(workspace: 
         (("rules.form=native",), "both", "rules.form must be text"),
         (("rewards.by=judge",), "both", "name a profile"),
         (("grpo.options.max_steps=3",), "both", "may not set max_steps"),
+        (("model.name=/nowhere/model",), "both", "There is no folder /nowhere/model"),
+        (("model.name=not a name",), "both", "neither a folder nor a name like"),
+        (("accelerate=missing.yaml",), "both", "no file missing.yaml"),
     ],
 )
 def test_what_can_be_known_is_said_before_anything_starts(
@@ -180,6 +190,82 @@ def test_what_can_be_known_is_said_before_anything_starts(
     with pytest.raises(UserError, match=said.replace("(", r"\(")):
         create(workspace, *overrides, subset=subset)
     assert workspace.catalog.runs() == []
+
+
+def a_model(folder: Path, **tokenizer: str) -> Path:
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").touch()
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+    return folder
+
+
+def test_a_model_without_a_chat_template_or_without_weights_is_refused(workspace: Workspace, tmp_path: Path) -> None:
+    model = a_model(tmp_path / "model")
+    with pytest.raises(UserError, match="no chat template"):
+        create(workspace, f"model.name={model}")
+    create(workspace, f"model.name={a_model(tmp_path / 'other', chat_template='{{ messages }}')}")
+    (model / "model.safetensors").unlink()
+    with pytest.raises(UserError, match="holds no model"):
+        create(workspace, f"model.name={model}")
+
+
+def test_a_model_that_cannot_be_downloaded_is_refused_where_that_is_known(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(UserError, match="not downloaded before"):
+        create(workspace, "model.name=nobody/nothing-of-this-name")
+
+
+def test_a_server_that_does_not_answer_is_missed_before_the_start(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "require_installed", lambda config: None)
+    server = ("grpo.options.use_vllm=true", "grpo.merge_rows=false", "grpo.options.vllm_mode=server")
+    with listen() as listener:
+        port = port_of(listener)
+        create(workspace, *server, f"grpo.options.vllm_server_port={port}")
+    with pytest.raises(UserError, match=f"No vLLM server answers at 127.0.0.1:{port}"):
+        create(workspace, *server, f"grpo.options.vllm_server_port={port}")
+
+
+def test_checkpoints_that_do_not_fit_on_the_disk_are_refused(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda path: SimpleNamespace(free=1_000_000))
+    with pytest.raises(UserError, match="checkpoints will take about"):
+        create(workspace)
+
+
+def test_several_processes_meet_at_a_port_that_is_free() -> None:
+    assert training_run.launcher(load("cpu-tiny", ["processes=2"]))[-4:] == [
+        "--main_process_port", "0", "--num_processes", "2",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "parameters", "instances"),
+    [("paper", (), 4e9, 1024), ("single-gpu-lora", (), 1.7e9, 64), ("cpu-tiny", (), None, 64),
+     ("single-gpu-lora", ("model.name=someone/something",), 0, 64)],
+)  # fmt: skip
+def test_what_a_training_takes_is_estimated(
+    name: str, overrides: tuple[str, ...], parameters: float | None, instances: int
+) -> None:
+    taken = estimate(load(name, overrides), tasks=64, environments=8)
+    assert taken.instances == instances
+    assert taken.most_tokens == taken.most_turns * load(name).most_tokens
+    if parameters is None:
+        from tests.train.tiny_worlds import tokenizer
+        from train.tiny import make_model
+
+        sizes = load(name).model.tiny
+        made = sum(p.numel() for p in make_model(tokenizer(), sizes.model_copy(update={"longest": 128})).parameters())
+        vocabulary = (sizes.vocabulary - len(tokenizer())) * sizes.hidden
+        assert taken.parameters == pytest.approx(made + vocabulary, rel=0.1)
+    else:
+        assert taken.parameters == (parameters or None)
+        assert (taken.model_bytes is None) == (not parameters)
 
 
 def test_tasks_without_a_code_verifier_are_refused(workspace: Workspace) -> None:
@@ -207,13 +293,64 @@ def test_what_trl_does_not_take_fails_with_a_sentence(
     assert said in status["detail"]
 
 
-def test_a_model_that_is_not_there_fails_with_a_sentence(workspace: Workspace, tmp_path: Path) -> None:
-    document = load("cpu-tiny", SMALL).model_dump()
-    document["model"] = {"name": str(tmp_path / "missing")}
-    run = training_run.create(workspace, TrainConfig.model_validate(document), "both")
+def test_a_model_that_cannot_be_read_fails_with_a_sentence(workspace: Workspace, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text('{"model_type": "qwen3"}')
+    (model / "model.safetensors").write_bytes(b"no weights")
+    (model / "chat_template.jinja").write_text("{{ messages }}")
+    run = create(workspace, f"model.name={model}")
     code, folder = worked(workspace, run)
     assert (code, read_status(folder)["state"]) == (2, "failed")
     assert "cannot be loaded" in read_status(folder)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory"), "The memory is used up: lower grpo.rows_at_once"),
+        (OSError(errno.ENOSPC, "No space left on device"), "The disk is full"),
+        (RuntimeError("a flaw"), "RuntimeError: a flaw"),
+    ],
+)
+def test_what_goes_wrong_in_a_step_is_told(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    from train.grpo import WindowTrainer
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    run = create(workspace, "warmup.steps=0", "evaluation.tasks=0")
+    monkeypatch.setattr(WindowTrainer, "compute_loss", fail)
+    code, folder = worked(workspace, run)
+    assert code in (1, 2)
+    assert read_status(folder)["state"] == training_run.find(workspace, run.id).state == "failed"
+    assert said in read_status(folder)["detail"]
+
+
+def test_a_training_without_steps_is_its_warm_start(workspace: Workspace) -> None:
+    run = create(workspace, "grpo.steps=0")
+    code, folder = worked(workspace, run)
+    figures = training_run.figures(workspace, run)
+    assert (code, figures["steps"], figures["after"]) == (0, 0, None)
+    assert figures["before"] is not None
+    assert (folder / "model" / "model.safetensors").is_file()
+
+
+def test_held_out_tasks_are_tried_in_between_and_change_nothing(workspace: Workspace) -> None:
+    often = worked(workspace, create(workspace, "evaluation.every=1", "warmup.steps=0"))[1]
+    never = worked(workspace, create(workspace, "warmup.steps=0"))[1]
+    assert [event["step"] for event in read_metrics(often, "try")] == [0, 1, 2, 3]
+    for one, other in zip(parameters(often / "model"), parameters(never / "model"), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_how_far_a_training_is_can_be_followed_in_the_catalog(workspace: Workspace) -> None:
+    run = create(workspace, "warmup.steps=0", "evaluation.tasks=0")
+    worked(workspace, run)
+    said = [event.data for event in workspace.catalog.events(run=run.id) if event.kind == "progress"]
+    assert said == [{"done": done, "total": 3} for done in (0, 1, 2, 3)]
 
 
 def test_adapters_are_trained_and_kept(workspace: Workspace) -> None:
@@ -279,6 +416,57 @@ def test_how_a_process_ended_is_told(workspace: Workspace, ends: str, status: di
     (workspace.runs / str(run.id) / "status.json").write_text(json.dumps(status))
     with pytest.raises(UserError, match=said):
         training_run.wait(workspace, run, subprocess.Popen([sys.executable, "-c", ends]))
+
+
+def test_a_training_is_started_stopped_killed_and_gone_on_with_from_the_command_line(workspace: Workspace) -> None:
+    """As a person does it, in real processes, with the preset as it is but for its sizes."""
+    sizes = [word for override in SMALL if "steps" not in override for word in ("--set", override)]
+    sizes += ["--set", "warmup.steps=2", "--set", "grpo.options.save_steps=1", "--json"]
+
+    def command(*words: str) -> tuple[int, Any]:
+        there = ["train", "--workspace", str(workspace.path), *words]
+        done = subprocess.run([sys.executable, "-m", "studio.cli", *there], capture_output=True, text=True, check=False)
+        return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
+
+    def when(happens: Callable[[], object], run: int) -> None:
+        """Wait until something has happened in a training that goes on."""
+        folder = workspace.runs / str(run)
+        while not happens():
+            assert worker(folder) is not None or happens(), read_status(folder)
+            threading.Event().wait(0.05)
+
+    code, started = command("--preset", "cpu-tiny", "--subset", "both", "--steps", "3", "--detach", *sizes)
+    assert code == 0, started
+    run, folder = started["run"], workspace.runs / str(started["run"])
+    when(lambda: read_metrics(folder, "step"), run)
+    assert command("--stop", str(run))[0] == 0
+    when(lambda: worker(folder) is None, run)
+    stopped_at = len(read_metrics(folder, "step"))
+    assert read_status(folder)["state"] == ("stopped" if stopped_at < 3 else "done")
+
+    code, again = command("--resume", str(run), "--detach", "--json")
+    assert code == 0, again
+    when(lambda: len(read_metrics(folder, "step")) > stopped_at or stopped_at == 3, run)
+    if (pid := worker(folder)) is not None:
+        os.kill(pid, signal.SIGKILL)
+        when(lambda: worker(folder) is None, run)
+
+    assert worked(workspace, training_run.find(workspace, run))[0] == 0
+    figures = training_run.figures(workspace, training_run.find(workspace, run))
+    assert (figures["state"], figures["steps"], figures["tried"]) == ("done", 3, 2)
+    assert [event["step"] for event in read_metrics(folder, "step")] == [1, 2, 3]
+
+
+def test_a_deleted_training_leaves_nothing_but_its_mention(workspace: Workspace) -> None:
+    run = create(workspace)
+    folder = workspace.runs / str(run.id)
+    with work_on(folder, run.id), pytest.raises(UserError, match="stop it first"):
+        training_run.delete(workspace, run)
+    training_run.delete(workspace, run)
+    assert not folder.exists()
+    assert training_run.find(workspace, run.id).state == "deleted"
+    with pytest.raises(UserError, match="cannot be read"):
+        training_run.start(workspace, run, detached=True)
 
 
 def test_only_a_training_that_runs_can_be_stopped(workspace: Workspace) -> None:
