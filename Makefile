@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKSPACE ?= $(or $(AWM_WORKSPACE),awm-workspace)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: install install-all studio test lint bench pictures snapshots clean
+.PHONY: install install-all studio test lint bench bench-harness pictures snapshots clean
 
 install: $(VENV)/.installed  ## set up .venv: the studio and the developer's tools, without torch
 install-all: $(VENV)/.installed-all  ## and what concepts, exports and training need (torch and others: 2.4 GB)
@@ -39,6 +39,9 @@ lint: install-all
 
 bench: install-all  ## measure, on this machine, what the README claims
 	$(BIN)/pytest tests/benchmarks -m benchmark -s
+
+bench-harness: install-all  ## run the public benchmarks' smoke presets in their own harnesses (downloads up to 2.3 GB)
+	AWM_BENCH_HARNESS=1 $(BIN)/pytest tests/benchmarks/test_bench_harness.py -m benchmark -s
 
 pictures: install  ## make the README's pictures from the studio itself
 	$(BIN)/python -m tests.studio.pictures docs/pictures

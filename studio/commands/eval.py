@@ -12,6 +12,7 @@ SUBCOMMANDS: dict[str, str] = {
     "tau2": "eval_harness",
     "mcp-universe": "eval_harness",
     "harnesses": "eval_harness",
+    "published": "eval_harness",
     "compare": "eval_report",
     "report": "eval_report",
 }

@@ -180,6 +180,50 @@ def mcp_universe_command(**options: Any) -> None:
     _evaluate("mcp-universe", options)
 
 
+@click.command("published")
+@click.argument("number", metavar="RUN", type=int)
+@click.option(
+    "--figures",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A TOML file of published figures: [[figure]] with model, source, suite, version, score, settings.",
+)
+@json_option
+@workspace_option
+def published_command(*, number: int, figures: Path, as_json: bool, workspace: str | None) -> None:
+    """Put published figures beside an evaluation, as far as the two can be compared.
+
+    A figure is shown beside ours only where suite, version, tasks and every setting are the same; for the others, what
+    differs is listed. docs/harnesses.md shows a file.
+
+    Examples:
+
+        awm-studio eval published 12 --figures published.toml
+    """
+    from train import evaluate
+    from train.evaluate_report import read_report
+    from train.harness.published import beside, read_figures
+
+    with open_workspace(workspace) as opened:
+        document = read_report(opened.runs / str(evaluate.find(opened, number).id))
+    found = [beside(document, figure) for figure in read_figures(figures)]
+    if as_json:
+        rows = [
+            each.figure.model_dump() | {"differs": each.differs, "ours": each.ours, "interval": each.interval}
+            for each in found
+        ]
+        print_json({"run": number, "figures": rows})
+        return
+    same = [each for each in found if not each.differs]
+    other = [each for each in found if each.differs]
+    if same:
+        shown = ((e.figure.model, e.figure.domain, e.figure.score, e.figure.source, e.ours, e.interval) for e in same)
+        print_table(["model", "domain", "published", "source", "ours", "95 % interval"], shown)
+    if other:
+        rows = ((e.figure.model, e.figure.source, "; ".join(e.differs)) for e in other)
+        print_table(["model", "source", "not comparable"], rows)
+
+
 def _evaluate(suite: str, options: dict[str, Any]) -> None:
     from train import evaluate
     from train.harness import harness_run

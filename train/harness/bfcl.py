@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -139,6 +141,24 @@ def items(root: Path, wanted: Mapping[str, list[str]]) -> list[Item]:
     """
     lost = [row["id"] for row in read_lines(root / LOST_TASKS)]
     return [item for category in wanted for item in _of_category(root, category, lost)]
+
+
+def overall(root: Path, wanted: Iterable[str]) -> float | None:
+    """BFCL's own overall score, the mean of non-live, live and multi-turn; only for all tasks of all categories.
+
+    None for fewer categories: BFCL's table counts those that were not run as 0. Raises Damaged where there is no table.
+    """
+    if set(wanted) != set(CATEGORIES):
+        return None
+    path = root / "score" / "data_overall.csv"
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            share = float(next(csv.DictReader(file))["Overall Acc"].removesuffix("%")) / 100
+    except (OSError, StopIteration, KeyError, ValueError) as error:
+        raise Damaged(f"{path} has no overall score ({error}): resume to judge again.") from None
+    if not math.isfinite(share):
+        raise Damaged(f"{path}: the overall score is {share}, which is not a result.")
+    return round(share, 4)
 
 
 def _of_category(root: Path, category: str, lost_before: list[str]) -> list[Item]:

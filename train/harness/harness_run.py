@@ -115,10 +115,14 @@ def work(workspace: Workspace, run: Run, *, tell: Tell = lambda *_: None) -> dic
 def report_of(folder: Path, plan: Plan, number: int, state: State, why: str) -> dict[str, Any]:
     """The report on what a harness has written so far; files that are damaged leave it without a number."""
     items: list[Item] = []
+    overall: float | None = None
+    root = folder / "harness"
     try:
-        items = SUITES[plan.suite].items(folder / "harness", plan.wanted)
+        items = SUITES[plan.suite].items(root, plan.wanted)
+        if plan.suite == "bfcl" and plan.preset == "paper" and Standing.of(items).judged == plan.total:
+            overall = bfcl.overall(root, plan.wanted)
     except UserError as fault:
-        state, why = "stopped", str(fault)
+        items, state, why = [], "stopped", str(fault)
     standing = Standing.of(items)
     final = sum(item.excluded.get(tau2.USER_BROKE_OFF, 0) + item.excluded.get(mcp_universe.BROKEN, 0) for item in items)
     missing = plan.total - standing.judged - final
@@ -138,6 +142,7 @@ def report_of(folder: Path, plan: Plan, number: int, state: State, why: str) -> 
         preset=plan.preset,
         tries=plan.tries,
         settings=settings_of(plan),
+        **({} if overall is None else {"overall": overall}),
         **_costs(folder, plan),
     )
 

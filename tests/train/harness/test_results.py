@@ -91,6 +91,20 @@ def test_a_nan_among_bfcls_scores_is_told_with_its_place(recorded: Path) -> None
         bfcl.items(recorded / "bfcl", BFCL)
 
 
+def test_bfcls_overall_score_is_told_for_all_categories_only(recorded: Path) -> None:
+    root = recorded / "bfcl"
+    table = (root / "score" / "data_overall.csv").read_text()
+    assert "18.61%" in table  # what BFCL says of six tasks: the categories that were not run count as 0
+    assert bfcl.overall(root, BFCL) is None
+    assert bfcl.overall(root, bfcl.CATEGORIES) == 0.1861
+    (root / "score" / "data_overall.csv").write_text(table.replace("18.61%", "nan%"))
+    with pytest.raises(Damaged, match="the overall score is nan"):
+        bfcl.overall(root, bfcl.CATEGORIES)
+    (root / "score" / "data_overall.csv").write_text("")
+    with pytest.raises(Damaged, match="has no overall score"):
+        bfcl.overall(root, bfcl.CATEGORIES)
+
+
 def test_tau2s_skipped_simulations_are_left_out_and_not_failed(recorded: Path) -> None:
     items = tau2.items(recorded / "tau2-refused", AIRLINE)
     assert excluded(items) == {"airline/1": {tau2.SKIPPED: 1}}
