@@ -40,6 +40,9 @@ told and goes on, as in upstream's agent; the slips are counted."""
 SCRIPTED_AT_ONCE = 16
 """Scripted rollouts at once: enough to keep every processor's workers busy."""
 
+EVENTS = 20
+"""Events of an evaluation in the catalog, about: what a list of runs needs to show how far it is."""
+
 LOST_IN_A_ROW = 8
 """Rollouts in a row that got no answer from the model's server, after which the rest is not tried: it is down, or
 does not take what it is sent."""
@@ -132,6 +135,8 @@ def _work(workspace: Workspace, run: Run, folder: Path, tell: Callable[[Trajecto
         counted.add(trajectory)
         why = trajectory.detail if trajectory.end is End.model_error else ""
         evaluate.keep_progress(folder, done=progress.done, total=progress.total, why=why, **counted.figures())
+        if progress.done % max(1, progress.total // EVENTS) == 0:
+            workspace.catalog.add_event(run.id, "progress", {"done": progress.done, "total": progress.total})
         tell(trajectory, progress)
         lost = lost + 1 if why else 0
         if lost >= LOST_IN_A_ROW:

@@ -151,6 +151,30 @@ def simulator(
         )
 
 
+@ablate_command.command("rewards")
+@training_options
+@click.option("--judge", metavar="PROFILE", default="default", show_default=True, help="The profile that judges.")
+@json_option
+@workspace_option
+def rewards(*, as_json: bool, workspace: str | None, **options: Any) -> None:
+    """Training with code, with an LLM, and with an LLM and the code's evidence as judges, tried on the same tasks.
+
+    The other half of verification, for where trainings can be afforded.
+
+    Examples:
+
+        awm-studio ablate rewards --subset mix-v1 --preset cpu-tiny --judge default
+    """
+    from train.ablate_rewards import ablate_rewards
+
+    def work(parts: Parts, config: TrainConfig, kept: dict[str, Any]) -> Answer:
+        return ablate_rewards(
+            parts, config, kept["subset"], judge=kept["judge"], tries=kept["tries"], preset=kept["preset"]
+        )
+
+    _train(workspace, "rewards", options, work, as_json=as_json)
+
+
 @ablate_command.command("history")
 @training_options
 @click.option("--window", type=click.IntRange(0), default=3, show_default=True, help="Exchanges that are kept.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +17,11 @@ from curation.subset import TEST, TRAIN, Pick, Recipe, Subset, current_contents
 from pipeline.errors import UserError
 from pipeline.records import Run
 from pipeline.workspace import Workspace
+from tests.llm_server import Say, Server
 from tests.train.pantry import fill, pantry
 from train import ablate, training_run, work
 from train.ablate_history import ablate_history
+from train.ablate_rewards import ablate_rewards
 from train.ablate_scaling import ablate_scaling, figure, keep_nested, nested
 from train.ablate_training import Parts
 from train.config import load
@@ -89,6 +92,22 @@ def test_two_windows_are_trained_and_each_model_is_tried_with_both(workspace: Wo
     assert (again.tables, len(told)) == (answer.tables, 6)  # nothing is done twice
     folder = ablate.keep(workspace, run, answer)
     assert "| all | 1 | misaligned |" in (folder / "report.md").read_text()
+
+
+def test_each_judge_is_trained_with_and_code_judges_what_came_of_it(workspace: Workspace, tmp_path: Path) -> None:
+    verdict = Say(json.dumps({"reason": "because", "outcome": "partial"}))
+    with Server([verdict]) as server:
+        settings = f'[profiles.judge]\nmodel = "m"\nbase_url = "{server.url}"\napi_key_env = ""\n'
+        (tmp_path / "config.toml").write_text(settings)
+        with Workspace.open(workspace.path) as opened:
+            _, parts, _ = parts_of(opened, "rewards")
+            answer = ablate_rewards(parts, CONFIG, "mix", judge="judge", tries=1)
+            by = [training_run.config_of(opened.runs / str(n)).rewards.by for n in answer.data["trainings"].values()]
+    assert by == ["code", "llm", "judge"]
+    assert answer.state == "done"
+    rows = answer.tables[0].rows
+    assert [row[2:4] for row in rows] == [[2, 2]] * 3
+    assert [row[4] and row[4].partition(":")[0] for row in rows] == [None, "not decided", "not decided"]
 
 
 def test_nested_subsets_are_trained_on_and_the_honest_number_is_told(workspace: Workspace) -> None:

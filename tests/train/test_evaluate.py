@@ -22,6 +22,7 @@ from train.evaluate_export import comma_separated, export, headline, markdown, p
 from train.evaluate_heldout import task_labels
 from train.evaluate_report import FILE, Item, read_report, report
 from train.protocol import call_text, list_text
+from train.records import Records
 
 pytestmark = pytest.mark.usefixtures("one_host")
 
@@ -180,6 +181,24 @@ def test_single_rollouts_without_an_answer_are_tried_again(workspace: Workspace)
     assert (again["state"], again["n"], again["excluded"]) == ("done", 8, 0)
 
 
+def test_a_full_disk_stops_it_and_what_was_written_stays(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    add, room = Records.add, [3]
+
+    def until_full(self: Records, trajectory: Any) -> None:
+        if not room[0]:
+            raise UserError("trajectories.jsonl cannot be written (No space left on device): free some space.")
+        room[0] -= 1
+        add(self, trajectory)
+
+    monkeypatch.setattr(Records, "add", until_full)
+    with Server(good) as server:
+        run = begun(workspace, server)
+        stopped = evaluate_heldout.work(workspace, run)
+        assert (stopped["state"], stopped["n"], "No space left" in stopped["why"]) == ("stopped", 3, True)
+        room[0] = 100
+        assert evaluate_heldout.work(workspace, run)["n"] == 8
+
+
 def test_how_it_stands_can_be_followed(workspace: Workspace) -> None:
     with Server(half) as server:
         evaluated(workspace, server)
@@ -188,6 +207,7 @@ def test_how_it_stands_can_be_followed(workspace: Workspace) -> None:
     assert {name: standing[name] for name in ("done", "total", "judged", "passed", "excluded")} == {
         "done": 8, "total": 8, "judged": 8, "passed": 4, "excluded": 0,
     }  # fmt: skip
+    assert [event.data["done"] for event in workspace.catalog.events(run=1)] == list(range(1, 9))
 
 
 def test_a_subset_that_holds_nothing_out_is_a_sentence(workspace: Workspace) -> None:

@@ -277,6 +277,14 @@ def test_a_server_that_is_not_there_is_an_error_and_not_an_answer(tmp_path: Path
     assert (reply.status_code, "There is no reply" in reply.text) == (502, True)
 
 
+def test_a_log_that_cannot_be_written_is_an_error_and_not_silence(tmp_path: Path) -> None:
+    with proxied(tmp_path, steps("Hello.")) as (harness, _, log):
+        log.unlink()
+        log.symlink_to("/dev/full")
+        reply = harness.post()
+    assert (reply.status_code, "cannot be written" in reply.text) == (507, True)
+
+
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"messages": []}', b'{"messages": ["x"]}'])
 def test_what_is_no_chat_request_is_refused(tmp_path: Path, body: bytes) -> None:
     with proxied(tmp_path, steps("x")) as (harness, server, _):
