@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from curation.audit.metamorphic import spelled
 from curation.audit.subject import Tables
@@ -53,8 +54,9 @@ class Source:
         return f"line {number}: {lines[number - 1].strip()}" if 0 < number <= len(lines) else f"line {number}"
 
 
+@lru_cache(maxsize=32)
 def read_source(text: str) -> Source:
-    """The facts of a source; none where it is not Python."""
+    """The facts of a source; none where it is not Python. Kept for a while: one audit asks several times."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
