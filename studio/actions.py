@@ -177,6 +177,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("tables", "view", "t", "View", "Show the rows, the columns or the DDL of the table"),
     Action("tools", "find_code", "f", "Find in code", "Go to the source of the tool"),
     Action("call", "run", "f5,ctrl+r", "Call", "Make the call with the arguments in the form"),
+    Action("call", "stop", "f4", "Stop", "Stop the call that is running; the state stays that before it", footer=False),
     Action("call", "values", "f2", "Values", "Choose the argument's value from the rows of the database"),
     Action("call", "undo", "f6", "Undo", "Back to the state before the last call"),
     Action("call", "reset", "f7", "Reset", "Back to the initial state, forgetting all calls"),

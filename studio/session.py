@@ -52,10 +52,15 @@ class Session:
         return tuple(step.call for step in self.steps[: self.point])
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> Step:
-        """Call a tool at the current point; steps that were undone before are forgotten."""
+        """Call a tool at the current point; steps that were undone before are forgotten.
+
+        A call that is stopped (`program.interrupt`) is no step: it gives one that is not kept.
+        """
         before = self.snapshot
         instance = (self.steps[self.point - 1].instance if self.point else self._start).fork()
         reply = instance.call(tool, arguments)
+        if reply.error is not None and reply.error.kind == "interrupted":
+            return Step(Call(tool, dict(arguments)), reply, before, {}, instance)
         after = instance.snapshot()
         changes = {} if after == before else diff(before, after)
         step = Step(Call(tool, dict(arguments)), reply, after, changes, instance)

@@ -184,7 +184,7 @@ class CallScreen(Framed):
     async def _call(self, session: Session, tool: str, arguments: Mapping[str, Any]) -> None:
         self.busy = True
         said = self.query_one("#reply", Static)
-        said.update(f"▶ calling {tool} … (at most {self.studio.settings.call_timeout_s:g} s)")
+        said.update(f"▶ calling {tool} … (at most {self.studio.settings.call_timeout_s:g} s, F4 stops it)")
         try:
             step = await self.studio.ask(session.call, tool, arguments)
         finally:
@@ -195,6 +195,11 @@ class CallScreen(Framed):
         self._show_step(step)
         self._show_history()
         self.query_one("#answers", TabbedContent).active = "result"
+
+    def action_stop(self) -> None:
+        """Stop the call that is running."""
+        if self.session is None or not self.session.program.interrupt():
+            self.notify("No call is running.", timeout=3)
 
     def action_values(self) -> None:
         """Choose the value of the current argument from the rows of the database."""

@@ -142,6 +142,23 @@ async def test_a_tool_that_hangs_is_given_up_and_the_studio_goes_on(small_world:
         assert "✓ 200" in reply(screen)
 
 
+async def test_a_call_that_takes_too_long_is_stopped_with_f4_and_leaves_no_step(small_world: Path) -> None:
+    async with calling(small_world, "create_claim") as (_, pilot, screen):
+        await pilot.press("f4")
+        assert screen.session is not None
+        assert screen.session.steps == []
+        await choose(pilot, screen, "wait_forever")
+        await pilot.press("f5")
+        await until(pilot, lambda: "F4 stops it" in reply(screen))
+        while "interrupted" not in reply(screen):
+            await pilot.press("f4")
+        assert "✗ 499 interrupted" in reply(screen)
+        assert screen.session.steps == []
+        await choose(pilot, screen, "list_bags")
+        await call(pilot, screen, 1)
+        assert "✓ 200" in reply(screen)
+
+
 async def test_history_goes_back_to_any_point_and_on_from_there(small_world: Path) -> None:
     async with calling(small_world, "create_claim") as (_, pilot, screen):
         fill_in(screen, bag_id="2")
