@@ -182,12 +182,15 @@ def counting(catalog: Catalog, name: str) -> list[Finding]:
 
 def settle(catalog: Catalog, name: str) -> None:
     """Make an environment's line in the list say what counts, after a check, an audit or a decision."""
-    summary, held = catalog.summary(name), in_force(catalog.reviews(name))
-    decisions = {review.decision for review in held.values()}
+    reviews = catalog.reviews(name)
+    if not reviews:
+        return
+    summary, decisions = catalog.summary(name), {review.decision for review in in_force(reviews).values()}
+    unjudged = (None, "stale")
     catalog.set_standing(
         name,
-        check=summary.check if summary.check in (None, "stale") or not held else _check_standing(catalog, name),
-        audit=summary.audit if summary.audit in (None, "stale") or not held else _audit_standing(catalog, name),
+        check=summary.check if summary.check in unjudged else _check_standing(catalog, name),
+        audit=summary.audit if summary.audit in unjudged else _audit_standing(catalog, name),
         review=next((decision for decision in WEIGHT if decision in decisions), None),
     )
 

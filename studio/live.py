@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import UserError
 from pipeline.findings import Finding
-from pipeline.model import Environment, Verifier, content_hash
+from pipeline.model import Environment, Mode, Verifier, content_hash
 from pipeline.snapshots import replace_file, snapshot_file, snapshot_key
 from studio.datasette import DatasetteServer, Page
 from studio.environment_pages import EnvironmentPages, table_texts
 
 if TYPE_CHECKING:
+    from curation.audit.probes import Probes
     from pipeline.runtime.host import Host, HostedProgram, Verdict
     from pipeline.stages.step import Step
     from pipeline.workspace import Workspace
@@ -62,6 +63,12 @@ class Live:
     def verify(self, env: Environment, verifier: Verifier, initial: bytes, final: bytes, answer: str | None) -> Verdict:
         """What a verifier of an environment says about two snapshots and an answer."""
         return self._started().verify(verifier, initial, final, answer, now=env.now)
+
+    def probes(self, env: Environment, task: int, mode: Mode, source: str) -> Probes:
+        """Everything an audit tries on one verifier, tried again; `source` says whose its known solution is."""
+        from curation.audit.probes import probe_verifier
+
+        return probe_verifier(env, self._started(), task, mode, source=source)
 
     def check(self, step: Step, content: str) -> Sequence[Finding]:
         """What the checks of a stage's step find in a content."""

@@ -55,7 +55,7 @@ def spell(part: Part, content: str) -> Spelling:
 def difference(part: Part, before: str, after: str) -> list[str]:
     """What differs between two contents of a part as they are read, as a unified diff; statements may be broken."""
     old, new = (_readable(part, content).splitlines() for content in (before, after))
-    return list(difflib.unified_diff(old, new, part, f"{part}, proposed", lineterm="", n=3))
+    return list(difflib.unified_diff(old, new, part, f"{part}, proposed", lineterm="", n=1))
 
 
 def _readable(part: Part, content: str) -> str:

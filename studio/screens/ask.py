@@ -12,15 +12,16 @@ from studio.actions import bindings
 
 
 class AskScreen(ModalScreen[str | None]):
-    """Answers with what was typed, or None."""
+    """Answers with what was typed, or None; where an answer is not required, nothing typed is one too."""
 
     BINDINGS = bindings("prompt")
 
-    def __init__(self, title: str, hint: str = "", *, value: str = "") -> None:
+    def __init__(self, title: str, hint: str = "", *, value: str = "", required: bool = True) -> None:
         super().__init__()
         self._question = title
         self._hint = hint
         self._value = value
+        self._required = required
 
     def compose(self) -> ComposeResult:
         """A question, a line to type in, a hint."""
@@ -31,7 +32,8 @@ class AskScreen(ModalScreen[str | None]):
 
     @on(Input.Submitted)
     def _answered(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value.strip() or None)
+        answer = event.value.strip()
+        self.dismiss(answer if answer or not self._required else None)
 
     def action_cancel(self) -> None:
         """No answer."""

@@ -19,15 +19,16 @@ class ChooseScreen(ModalScreen[str | None]):
 
     BINDINGS = bindings("dialog")
 
-    def __init__(self, title: str, labels: Mapping[str, str], *, now: str = "") -> None:
+    def __init__(self, title: str, labels: Mapping[str, str], *, now: str = "", wide: bool = False) -> None:
         super().__init__()
         self._question = title
         self._labels = labels
         self._now = now
+        self._wide = wide
 
     def compose(self) -> ComposeResult:
         """A title and the choices."""
-        with Vertical(classes="dialog -small"):
+        with Vertical(classes="dialog" if self._wide else "dialog -small"):
             yield Static(self._question, classes="title", markup=False)
             yield OptionList(
                 *(Option(label, id=key) for key, label in self._labels.items()), markup=False, compact=True

@@ -21,7 +21,7 @@ from studio.screens.frame import Framed
 from studio.widgets.cells import count
 from studio.widgets.environment.code import Code
 from studio.widgets.environment.detail import Detail
-from studio.widgets.environment.findings import place
+from studio.widgets.environment.findings import Findings, place
 from studio.widgets.environment.tables import Tables
 from studio.widgets.environment.tasks import Tasks
 from studio.widgets.environment.tools import Tools
@@ -30,6 +30,7 @@ from studio.widgets.grid import Cell, Column, Grid
 from studio.widgets.states import state
 
 if TYPE_CHECKING:
+    from curation.review import Item
     from pipeline.records import Summary
     from pipeline.workspace import Workspace
 
@@ -47,8 +48,8 @@ class EnvironmentsScreen(Framed):
     MODE = "environments"
     ABOUT = (
         "Every environment of the workspace. Type / and words to narrow the list; fields narrow it further: "
-        "domain:travel tables>10 missing:code -check:fail. Enter goes into the details; [ and ] change the tab; "
-        "Escape comes back. Marks (x) choose what to compare."
+        "domain:travel tables>10 check:fail audit:loose -review:drop. Enter goes into the details; [ and ] change the "
+        "tab; Escape comes back. Marks (x) choose what to compare."
     )
     BINDINGS = bindings("environments")
 
@@ -77,7 +78,8 @@ class EnvironmentsScreen(Framed):
             *(_number(key, label, drop) for key, (label, drop) in NUMBERS.items()),
             Column("verifiers", "ver", _verifiers, width=5, right=True, drop=4),
             Column("check", "check", lambda row: state(row.check), width=7),
-            Column("audit", "audit", lambda row: state(row.audit), width=8, drop=7),
+            Column("audit", "audit", lambda row: state(row.audit), width=10, drop=1),
+            Column("review", "review", lambda row: (row.review or "", "muted"), width=6, drop=5),
             Column("concept", "concept", lambda row: (str(row.concept or "·"), "muted"), width=7, drop=8),
         )
         return tuple(
@@ -327,6 +329,42 @@ class EnvironmentsScreen(Framed):
             what = names[0] if len(names) == 1 else f"{len(names)} environments"
             self.notify(f"{doing} {what} … Activity (7) shows how far it is.", markup=False)
 
+    def action_review(self) -> None:
+        """What checks and audits leave to a person, in the marked environments or in all."""
+        from studio.screens.review import ReviewScreen
+
+        review = ReviewScreen(sorted(self.marks))
+        self.studio.push_screen(review, lambda _answer: self._back_from_review(review.opened))
+
+    def _back_from_review(self, item: Item | None) -> None:
+        """To what was opened there: the environment at its finding or its verifier."""
+        self.reload()
+        if item is None:
+            return
+        self.query_one(FilterBar).clear()
+        self.grid.go_to(lambda row: row.name == item.environment)
+        self.detail.open("audit" if item.source == "audit" else "findings")
+        self._enter_detail()
+
+    def action_fix(self) -> None:
+        """Show how what was found can be put right mechanically."""
+        from studio.screens.fixes import FixesScreen
+
+        dossier, pane = self.detail.dossier, self.detail.pane
+        if dossier is None:
+            return
+        row = pane.grid.row if isinstance(pane, Findings) else None
+        code, where = (row.code, row.where) if row is not None else ("", "")
+        screen = FixesScreen(dossier.env.name, dossier.env.title, code=code, where=where)
+        self.studio.push_screen(screen, self._back_from)
+
+    @on(Grid.Selected, "Audit Grid")
+    def _probe(self, event: Grid.Selected) -> None:
+        from studio.screens.probes import ProbesScreen
+
+        if self.detail.dossier is not None:
+            self.studio.push_screen(ProbesScreen(self.detail.dossier, event.row.task, event.row.mode))
+
     @on(Grid.Selected, "Findings Grid")
     def _go_where(self, event: Grid.Selected) -> None:
         """To the place a finding speaks of: a line of the code, a table, a tool."""
@@ -387,7 +425,7 @@ class EnvironmentsScreen(Framed):
 
 NUMBERS = {"tables": ("tbl", 1), "rows": ("rows", 6), "tools": ("tools", 3), "tasks": ("tasks", 2)}
 """Columns of counts: heading, and how soon each leaves a narrow list."""
-MAY_BE_UNKNOWN = ("domain", "audit", "concept")
+MAY_BE_UNKNOWN = ("domain", "audit", "review", "concept")
 SORT_KEYS: dict[str, Callable[[Summary], Any]] = {
     "name": lambda row: (row.title or row.name).lower(),
     "verifiers": lambda row: row.code_verifiers + row.sql_verifiers,

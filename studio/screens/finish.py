@@ -12,7 +12,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Input, Select, Static
 
-from pipeline.model import Environment, Part, Verifier
+from curation.solutions import Made, save_solution, worked
+from pipeline.model import Environment, Verifier
 from studio.actions import bindings
 from studio.person import person
 from studio.session import Session
@@ -22,6 +23,7 @@ from studio.widgets.source import Source, highlight
 
 if TYPE_CHECKING:
     from pipeline.catalog import Catalog
+    from pipeline.records import Version
     from pipeline.runtime.host import Verdict
     from studio.app import Studio
 
@@ -103,7 +105,8 @@ class FinishScreen(ModalScreen[None]):
             return
         version = await studio.ask(_save, studio.workspace.catalog, self._env.name, task, self._session, self._answer)
         if version is not None:
-            self.notify(f"Saved as the solution of task {task}, version {version}.")
+            told = f"Saved as the solution of task {task}, version {version.number}."
+            self.notify(f"{told} An audit (a in the list) tries its verifiers with it.")
 
     def action_close(self) -> None:
         """Back to the calls."""
@@ -114,10 +117,10 @@ class FinishScreen(ModalScreen[None]):
         return cast("Studio", self.app)
 
 
-def _save(catalog: Catalog, name: str, task: int, session: Session, answer: str | None) -> int:
-    calls = [{"tool": call.tool, "arguments": dict(call.arguments)} for call in session.calls]
-    content = json.dumps({"calls": calls, "answer": answer}, ensure_ascii=False)
-    return catalog.put(name, Part.solution, content, slot=str(task), author=person()).number
+def _save(catalog: Catalog, name: str, task: int, session: Session, answer: str | None) -> Version:
+    steps = session.steps[: session.point]
+    calls = worked([Made(step.call, ok=step.reply.ok, changed=bool(step.changes)) for step in steps])
+    return save_solution(catalog, name, task, calls, answer, person())
 
 
 def _lines(verifier: Verifier, verdict: Verdict) -> Iterator[list[Piece]]:

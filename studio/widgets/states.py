@@ -20,6 +20,7 @@ GLYPHS: dict[str | None, Piece] = {
     "pass": ("✓ pass", "ok"),
     "warn": ("! warn", "warn"),
     "fail": ("✗ fail", "fail"),
+    "waived": ("~ waived", "muted"),
     "trusted": ("✓ trusted", "ok"),
     "loose": ("! loose", "warn"),
     "strict": ("! strict", "warn"),

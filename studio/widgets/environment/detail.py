@@ -11,6 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Static, TabbedContent, TabPane
 
 from studio.widgets.cells import one_line
+from studio.widgets.environment.audit import Audit
 from studio.widgets.environment.code import Code
 from studio.widgets.environment.dossier import Dossier, read_dossier
 from studio.widgets.environment.findings import Findings
@@ -34,6 +35,7 @@ TABS = {
     "code": ("Code", Code),
     "verifiers": ("Verifiers", Verifiers),
     "findings": ("Findings", Findings),
+    "audit": ("Audit", Audit),
 }
 """Every tab: its name and its widget, which has `show_dossier`."""
 

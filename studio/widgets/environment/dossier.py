@@ -10,18 +10,21 @@ from pipeline.findings import Finding
 from pipeline.model import Environment
 
 if TYPE_CHECKING:
+    from curation.audit.records import EnvironmentAudit
     from pipeline.catalog import Catalog
     from pipeline.records import Summary, Version
 
 
 @dataclass(frozen=True, slots=True)
 class Dossier:
-    """An environment, its line in the list, the current versions of its parts, and what its last check found."""
+    """An environment, its line in the list, the current versions of its parts, what its last check found, and its last
+    audit."""
 
     env: Environment
     summary: Summary
     versions: tuple[Version, ...]
     findings: tuple[Finding, ...]
+    audit: EnvironmentAudit | None = None
 
 
 def read_dossier(catalog: Catalog, summary: Summary) -> Dossier:
@@ -32,4 +35,10 @@ def read_dossier(catalog: Catalog, summary: Summary) -> Dossier:
     for finding in found:
         finding["tasks"] = tuple(finding["tasks"])
     findings = tuple(Finding(**finding) for finding in found)
-    return Dossier(env, summary, tuple(catalog.current(summary.name)), findings)
+    audited = catalog.audit(summary.name)
+    audit = None
+    if audited is not None:
+        from curation.audit.records import EnvironmentAudit
+
+        audit = EnvironmentAudit.from_json(audited.document_json)
+    return Dossier(env, summary, tuple(catalog.current(summary.name)), findings, audit)

@@ -59,11 +59,15 @@ class Findings(Listing):
 
     def explain(self, row: Finding) -> Text:
         """Message, evidence, remedy, blocked tasks."""
+        from curation.fixes.proposals import REMEDIES
+
         lines: list[list[Piece]] = [[(row.message, "strong")], [("at ", "muted"), (row.where, "")]]
         if row.evidence:
             lines += [[], *([(line, "")] for line in row.evidence.splitlines())]
         if row.remedy:
             lines += [[], [("What to do: ", "accent"), (row.remedy, "")]]
+        if row.code in REMEDIES:
+            lines.append([("f looks for an edit that does it.", "muted")])
         if row.tasks:
             lines += [[], [("Tasks it stands in the way of: ", "muted"), (_tasks(row), "")]]
         return lines
