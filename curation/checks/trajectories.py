@@ -39,6 +39,7 @@ RULES: dict[Decision, str] = {
 TROUBLES = {
     "run_server_errors": f"{REPEATED} or more server errors in one run",
     "run_error_rate": f"more than {ERROR_RATE:.0%} of a run's calls failed by the environment's fault",
+    "run_ends_in_error": "the last call of a run failed by the environment's fault",
     "run_only_empty": "every reply in a run was empty",
     "run_timeouts": "a call had no answer in time",
 }
@@ -119,6 +120,8 @@ def troubles_of(run: RecordedRun) -> Iterator[str]:
         yield "run_server_errors"
     if counted >= ENOUGH_CALLS and failed > ERROR_RATE * counted:
         yield "run_error_rate"
+    if run.calls and run.calls[-1].ended in ("server_error", "timeout"):
+        yield "run_ends_in_error"
     if counted >= ENOUGH_CALLS and ended["empty"] == counted:
         yield "run_only_empty"
     if ended["timeout"]:

@@ -73,15 +73,20 @@ def test_how_a_call_ended_is_told_from_what_the_agent_was_shown(shown: str, ende
         pytest.param([[FINE] * 5], "keep", {}, id="nothing wrong"),
         pytest.param([[FINE, BROKEN, FINE, FINE, FINE, FINE]], "keep", {}, id="one error, left behind"),
         pytest.param([[FINE, REFUSED, REFUSED, REFUSED]] * 3, "keep", {}, id="the agent's own mistakes"),
-        pytest.param([[BROKEN, FINE, BROKEN]], "review", {"run_server_errors": 1}, id="one troubled run alone"),
-        pytest.param([[BROKEN] * 2] * 2 + [[FINE]], "reject", {"run_server_errors": 2}, id="most runs troubled"),
-        pytest.param([[BROKEN] * 2] * 2 + [[FINE]] * 2, "review", {"run_server_errors": 2}, id="half of the runs"),
+        pytest.param([[BROKEN, BROKEN, FINE]], "review", {"run_server_errors": 1}, id="one troubled run alone"),
+        pytest.param(
+            [[BROKEN, BROKEN, FINE]] * 2 + [[FINE]], "reject", {"run_server_errors": 2}, id="most runs troubled"
+        ),
+        pytest.param(
+            [[BROKEN, BROKEN, FINE]] * 2 + [[FINE]] * 2, "review", {"run_server_errors": 2}, id="half of the runs"
+        ),
         pytest.param([[NOTHING] * 5] * 2, "reject", {"run_only_empty": 2}, id="nothing but empty replies"),
         pytest.param([[NOTHING] * 4 + [FINE]] * 2, "keep", {}, id="some empty replies"),
-        pytest.param([[LATE]] * 2, "reject", {"run_timeouts": 2}, id="no answer in time"),
+        pytest.param([[LATE, FINE]] * 2, "reject", {"run_timeouts": 2}, id="no answer in time"),
         pytest.param(
-            [[FINE] * 3 + [BROKEN] * 2] * 2, "reject", {"run_server_errors": 2, "run_error_rate": 2}, id="rate"
+            [[BROKEN] * 2 + [FINE] * 3] * 2, "reject", {"run_server_errors": 2, "run_error_rate": 2}, id="rate"
         ),
+        pytest.param([[BROKEN]] * 2, "reject", {"run_ends_in_error": 2}, id="errors that end runs"),
         pytest.param([[]], "review", {}, id="no calls at all"),
     ],
 )
@@ -105,7 +110,7 @@ def test_error_rates_leave_the_agents_own_mistakes_out_and_come_with_an_interval
 
 def test_a_finding_names_the_run_the_tool_and_what_was_said(tmp_path: Path) -> None:
     for number in range(2):
-        awm_run(tmp_path / f"run_{number}", [BROKEN] * 3)
+        awm_run(tmp_path / f"run_{number}", [BROKEN] * 3 + [FINE])
     (finding,) = recorded_facts(tmp_path, ["help_desk"]).findings["help_desk"]
     assert (finding.code, finding.severity, finding.tasks) == ("run_server_errors", "error", (0,))
     assert "run_0" in finding.evidence
