@@ -59,6 +59,11 @@ class ModelFault(Exception):
 _OVERFLOW = re.compile(r"context.{0,20}(length|window|size)|maximum context|too many tokens|prompt is too long", re.I)
 
 
+def says_overflow(text: str) -> bool:
+    """Whether a server's words mean that a request does not fit into the model's context."""
+    return bool(_OVERFLOW.search(text))
+
+
 def from_exception(error: Exception, profile: Profile, key: str) -> ModelFault:
     """The fault that an exception of the openai package, or of reading its stream, stands for."""
     import openai
@@ -154,7 +159,7 @@ _BY_STATUS = {
 
 
 def _from_text(what: str, where: str) -> ModelFault | None:
-    if not _OVERFLOW.search(what):
+    if not says_overflow(what):
         return None
     return ModelFault(
         FaultKind.context_overflow,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -234,7 +233,7 @@ def _evaluate(suite: str, options: dict[str, Any]) -> None:
         elif (run := _new(suite, opened, options)) is None:
             return
         say(f"Evaluation {run.id}: its folder is {opened.runs / str(run.id)}")
-        document = harness_run.work(opened, run, tell=_tell)
+        document = harness_run.work(opened, run, tell=_teller())
     if options["as_json"]:
         print_json({name: value for name, value in document.items() if name != "items"})
     else:
@@ -295,17 +294,8 @@ def _plan(suite: Any, opened: Workspace, options: dict[str, Any]) -> Plan:
         parallel=options["parallel"],
         tries=options.get("tries", 1),
         checkpoint=folder,
-        checkout=_checkout(options) if suite == "mcp-universe" else None,
+        checkout=options.get("tasks"),
     )
-
-
-def _checkout(options: dict[str, Any]) -> Path:
-    from train.harness.readiness import CHECKOUT
-
-    named = options["tasks"] or os.environ.get(CHECKOUT)
-    if not named:
-        raise UserError(f"Name the task folder in a checkout of MCP-Universe: --tasks DIR (or {CHECKOUT}).")
-    return Path(named).absolute()
 
 
 def _asked(options: dict[str, Any]) -> dict[str, Any]:
@@ -331,10 +321,20 @@ def _tokens(usage: Any) -> str:
     return f" ({usage.tokens_in:,} tokens read, {usage.tokens_out:,} written)"
 
 
-def _tell(standing: Standing, total: int) -> None:
-    passed = f", {standing.passed} of {standing.judged} passed" if standing.judged else ""
-    lost = f", {standing.excluded} without an answer" if standing.excluded else ""
-    say(f"{standing.done} of {total}{passed}{lost}")
+def _teller() -> Callable[[Standing, int], None]:
+    """Tells how an evaluation stands, some twenty times."""
+    shown = -1
+
+    def tell(standing: Standing, total: int) -> None:
+        nonlocal shown
+        step = standing.done * 20 // max(total, 1)
+        if step != shown:
+            shown = step
+            passed = f", {standing.passed} of {standing.judged} passed" if standing.judged else ""
+            lost = f", {standing.excluded} without an answer" if standing.excluded else ""
+            say(f"{standing.done} of {total}{passed}{lost}")
+
+    return tell
 
 
 def _print(document: dict[str, Any]) -> None:

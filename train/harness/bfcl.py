@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import UserError
+from pipeline.llm.faults import says_overflow
 from pipeline.snapshots import replace_file
 from train.evaluate_report import Item
 from train.harness import launching
@@ -51,7 +52,7 @@ POISON = "Error during inference"
 LOST_TASKS = "lost.jsonl"
 """The file in BFCL's root with the results of such tasks, taken out."""
 
-LOST = "the model's server gave no answer"
+LOST, TOO_LONG = "the model's server gave no answer", "it does not fit into the model's context"
 """Why such a task is excluded."""
 
 
@@ -139,7 +140,7 @@ def items(root: Path, wanted: Mapping[str, list[str]]) -> list[Item]:
 
     Raises Damaged where a file holds a NaN, or a score file does not fit its results.
     """
-    lost = [row["id"] for row in read_lines(root / LOST_TASKS)]
+    lost = list(read_lines(root / LOST_TASKS))
     return [item for category in wanted for item in _of_category(root, category, lost)]
 
 
@@ -161,12 +162,11 @@ def overall(root: Path, wanted: Iterable[str]) -> float | None:
     return round(share, 4)
 
 
-def _of_category(root: Path, category: str, lost_before: list[str]) -> list[Item]:
+def _of_category(root: Path, category: str, lost_before: list[dict[str, Any]]) -> list[Item]:
     labels = {"category": category}
     rows = list(read_lines(_results(root, category)))
-    lost = [row["id"] for row in rows if _is_poisoned(row)]
-    lost += [name for name in lost_before if name.rpartition("_")[0] == category]
-    excluded = [Item(name, (), {LOST: 1}, labels) for name in lost]
+    lost = [row for row in [*rows, *lost_before] if _is_poisoned(row) and _category(row) == category]
+    excluded = [Item(row["id"], (), {_why_lost(row): 1}, labels) for row in lost]
     ran = [row["id"] for row in rows if not _is_poisoned(row)]
     path = root / "score" / NAME / f"BFCL_v3_{category}_score.json"
     scores = list(read_lines(path, finished=True))
@@ -197,6 +197,14 @@ def _take_out_poisoned(root: Path, wanted: Iterable[str]) -> list[dict[str, Any]
 
 def _results(root: Path, category: str) -> Path:
     return root / "result" / NAME / f"BFCL_v3_{category}_result.json"
+
+
+def _category(row: Mapping[str, Any]) -> str:
+    return str(row["id"]).rpartition("_")[0]
+
+
+def _why_lost(row: Mapping[str, Any]) -> str:
+    return TOO_LONG if says_overflow(row["result"]) else LOST
 
 
 def _is_poisoned(row: Mapping[str, Any]) -> bool:

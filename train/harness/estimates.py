@@ -32,6 +32,18 @@ TAU2_HEADS = {"airline": 4713, "retail": 4657, "telecom": 7538, "mock": 487}
 TAU2_USER_HEADS = {"airline": 362, "retail": 362, "telecom": 3067, "mock": 362}
 """Tokens of the simulated user's guidelines and tools (measured on version 26.3)."""
 
+BFCL_SERVICES = {
+    "GorillaFileSystem": "gorilla_file_system.json",
+    "MathAPI": "math_api.json",
+    "MessageAPI": "message_api.json",
+    "TwitterAPI": "posting_api.json",
+    "TicketAPI": "ticket_api.json",
+    "TradingBot": "trading_bot.json",
+    "TravelAPI": "travel_booking.json",
+    "VehicleControlAPI": "vehicle_control.json",
+}
+"""BFCL's `MULTI_TURN_FUNC_DOC_FILE_MAPPING`."""
+
 HOW = "of an agent that makes the reference calls and no others, without thinking: real ones take more"
 HOW_AT_MOST = "turns the agents may take; what the tools' descriptions come to is not known before the servers run"
 
@@ -128,19 +140,6 @@ def _bfcl_tasks(plan: Plan, packages: Path) -> Iterable[_Task]:
 def _service_tokens(folder: Path) -> dict[str, int]:
     """The tokens of each simulated service's functions, by the service's name in the tasks."""
     return {name: estimate_tokens((folder / file).read_text("utf-8")) for name, file in BFCL_SERVICES.items()}
-
-
-BFCL_SERVICES = {
-    "GorillaFileSystem": "gorilla_file_system.json",
-    "MathAPI": "math_api.json",
-    "MessageAPI": "message_api.json",
-    "TwitterAPI": "posting_api.json",
-    "TicketAPI": "ticket_api.json",
-    "TradingBot": "trading_bot.json",
-    "TravelAPI": "travel_booking.json",
-    "VehicleControlAPI": "vehicle_control.json",
-}
-"""BFCL's `MULTI_TURN_FUNC_DOC_FILE_MAPPING`."""
 
 
 def _tau2(plan: Plan, packages: Path) -> tuple[Usage, Usage]:

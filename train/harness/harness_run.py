@@ -38,6 +38,9 @@ PLAN = "plan.json"
 SUITES: dict[str, ModuleType] = {"bfcl": bfcl, "tau2": tau2, "mcp-universe": mcp_universe}
 """Each has `work(job)`, `progress(root, wanted)` and `items(root, wanted)`."""
 
+FINAL = (bfcl.TOO_LONG, tau2.USER_BROKE_OFF, mcp_universe.BROKEN)
+"""Why tries are excluded that going on would not mend."""
+
 Tell = Callable[[Standing, int], None]
 """Told how an evaluation stands, and of how many tries."""
 
@@ -124,7 +127,7 @@ def report_of(folder: Path, plan: Plan, number: int, state: State, why: str) -> 
     except UserError as fault:
         items, state, why = [], "stopped", str(fault)
     standing = Standing.of(items)
-    final = sum(item.excluded.get(tau2.USER_BROKE_OFF, 0) + item.excluded.get(mcp_universe.BROKEN, 0) for item in items)
+    final = sum(item.excluded.get(why, 0) for item in items for why in FINAL)
     missing = plan.total - standing.judged - final
     if state == "done" and missing:
         state, why = "stopped", f"{missing} of {plan.total} tries have no result: resume to run them. {why}".strip()
@@ -172,13 +175,13 @@ def _work(folder: Path, plan: Plan, python: Path, tell: Tell) -> str:
         ask_once(model, tools=plan.protocol == "native")
         if plan.user is not None:
             ask_once(plan.user, tools=False)
-        watches = [Watch(folder / CALLS)]
         native = plan.protocol == "native"
         served = serving(model, folder / CALLS, native=native, window=plan.window, parallel=plan.parallel)
         base_url = user_url = stack.enter_context(served).base_url
+        watches = [Watch(folder / CALLS)]
         if plan.user is not None:
-            watches.append(Watch(folder / USER_CALLS, "the simulated user's server"))
             user_url = stack.enter_context(serving(plan.user, folder / USER_CALLS, native=True)).base_url
+            watches.append(Watch(folder / USER_CALLS, "the simulated user's server"))
         reader = _Reader(folder, plan, tell)
 
         def look() -> None:

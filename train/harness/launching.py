@@ -59,11 +59,12 @@ def run(
     """Run one of our scripts in a harness's virtual environment to its end; returns the exit code.
 
     Its words go to `log`. `look` is called every half second; where it raises, or we are interrupted, the process and
-    all it started are ended first. They also end where this process is killed. Raises UserError where it cannot start.
+    all it started are ended first. They also end where this process is killed. Raises UserError where it cannot start,
+    OSError where the log cannot be written.
     """
     command = [str(python), str(SCRIPTS / "leash.py"), str(SCRIPTS / script), *arguments]
-    try:
-        with log.open("ab") as words:
+    with log.open("ab") as words:
+        try:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,  # its leash: see scripts/leash.py
@@ -73,8 +74,8 @@ def run(
                 env=dict(environ),
                 start_new_session=True,
             )
-    except OSError as error:
-        raise UserError(f"{python} cannot be started ({error.strerror}): install the harness again.") from None
+        except OSError as error:
+            raise UserError(f"{python} cannot be started ({error.strerror}): install the harness again.") from None
     try:
         while True:
             with suppress(subprocess.TimeoutExpired):

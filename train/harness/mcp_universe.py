@@ -48,6 +48,8 @@ def work(job: Job) -> None:
     A domain's servers get the environment variables that they name, and no others: see `mcp_tasks.needs`.
     """
     assert job.plan.tasks is not None
+    if job.plan.digest != digest(job.plan.wanted):
+        raise UserError(f"The task files in {job.plan.tasks} are not those that this evaluation was begun with.")
     known = servers(site_packages(job.python))
     sets = {found.name: found for found in domains(job.plan.tasks)}
     for domain, tasks in job.plan.wanted.items():
@@ -104,10 +106,16 @@ def items(root: Path, wanted: Mapping[str, list[str]]) -> list[Item]:
 
 
 def digest(wanted: Mapping[str, list[str]]) -> str:
-    """What the contents of the task files come to, so that equal digests mean the same tasks."""
+    """What the contents of the task files come to, so that equal digests mean the same tasks.
+
+    Raises UserError where one cannot be read.
+    """
     hashed = hashlib.sha256()
     for task in sorted(task for tasks in wanted.values() for task in tasks):
-        hashed.update(Path(task).read_bytes())
+        try:
+            hashed.update(Path(task).read_bytes())
+        except OSError as error:
+            raise UserError(f"{task} cannot be read: {error.strerror}.") from None
     return hashed.hexdigest()[:12]
 
 

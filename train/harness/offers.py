@@ -14,6 +14,7 @@ from train.harness.harness_run import wanted
 from train.harness.known import harness
 from train.harness.plan import Plan
 from train.harness.presets import preset, presets
+from train.harness.readiness import checkout_of
 from train.proxy import WINDOW
 
 
@@ -36,6 +37,7 @@ def plan_for(
     Raises UserError where the harness is not installed, a domain is missing something, or there is no such preset.
     """
     chosen = preset(suite, preset_name)
+    checkout = checkout_of(checkout) if suite == "mcp-universe" else None
     tasks = wanted(chosen, list(domains), checkout=checkout)
     return Plan(
         suite=suite,

@@ -92,6 +92,13 @@ def of(known: Harness, *, checkout: Path | None = None, environ: Mapping[str, st
     return replace(stands, domains=domains)
 
 
+def checkout_of(named: Path | None, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """The task folder of MCP-Universe: the named one, else `$AWM_MCP_UNIVERSE`'s; None where neither says."""
+    if named is None and environ.get(CHECKOUT):
+        named = Path(environ[CHECKOUT])
+    return named.expanduser().absolute() if named else None
+
+
 def require(name: str, domains: list[str], *, checkout: Path | None = None) -> Readiness:
     """A harness that can run these domains now (all that are ready where none are named).
 
@@ -136,7 +143,7 @@ def _domains(known: Harness, python: Path, checkout: Path | None, environ: Mappi
         return tuple(Domain(name, len(tau2.ids(packages, name))) for name in tau2.DOMAINS)
     from train.harness import mcp_tasks
 
-    folder = checkout or (Path(environ[CHECKOUT]) if environ.get(CHECKOUT) else None)
+    folder = checkout_of(checkout, environ)
     if folder is None:
         raise UserError(
             "its package has no tasks: clone SalesforceAIResearch/MCP-Universe and name the folder with its tasks "

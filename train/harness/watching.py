@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.errors import UserError
+from pipeline.llm.faults import says_overflow
 from train.json_lines import read_json_line
 
 LOST_IN_A_ROW = 8
@@ -32,8 +33,10 @@ class Watch:
     def look(self) -> None:
         """Read what is new. Raises Silent where the last requests in a row got no answer."""
         for line in self._new_lines():
-            error = read_json_line(line).get("error")
-            self.lost, self.last = (self.lost + 1, str(error)) if error else (0, self.last)
+            error = str(read_json_line(line).get("error") or "")
+            self.last = error or self.last
+            if not says_overflow(error):  # which says nothing about the server
+                self.lost = self.lost + 1 if error else 0
         if self.lost >= LOST_IN_A_ROW:
             raise Silent(f"{self.lost} requests in a row got no answer from {self.who}: {self.last}")
 

@@ -96,7 +96,7 @@ def test_nothing_starts_before_its_costs_are_agreed_to(command: Command, fake_bf
         (["bfcl", "--category", "sql"], "BFCLv3 has no domain 'sql'"),
         (["tau2"], "τ²-bench needs a model that plays the user: name one with --user-model"),
         (["tau2", "--user-model", "u"], "τ²-bench is not installed"),
-        (["mcp-universe"], "Name the task folder in a checkout of MCP-Universe"),
+        (["mcp-universe"], "its package has no tasks: clone"),
         (["mcp-universe", "--tasks", "nowhere"], "nowhere is not a folder"),
         (["bfcl", "--resume"], "There is no unfinished evaluation of bfcl to go on with"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from pipeline.errors import UserError
 from pipeline.llm.profiles import Prices, Profile
 from pipeline.workspace import Workspace
 from tests.llm_server import KEY, Answer, Say, Server, Status
-from tests.train.harness.conftest import TASKS
+from tests.train.harness.conftest import CHECKOUT, TASKS
 from train import evaluate
 from train.harness import bfcl, harness_run, launching, venvs
 from train.harness.known import harness
@@ -36,6 +37,7 @@ class Model(Server):
     def __init__(self, **options: Any) -> None:
         self.right = {"simple_0", "simple_1", "irrelevance_0"}
         self.refused: set[str] = set()
+        self.why = "no"
         super().__init__(self.reply, **options)
 
     def reply(self, body: dict[str, Any]) -> Answer:
@@ -44,7 +46,7 @@ class Model(Server):
             return Say(list_text(), streams=False)
         task = next((text for text in told if text in IDS), "")
         if task in self.refused:
-            return Status(400, "no")
+            return Status(400, self.why)
         return Say("right" if task in self.right else "wrong", tokens=(1000, 10), streams=False)
 
 
@@ -59,9 +61,12 @@ def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launching, "LOOK_EVERY_S", 0.05)
 
 
+def plan_profile(server: Server) -> Profile:
+    return Profile(model="some/model-high", base_url=server.url, api_key_env="", concurrency=2)
+
+
 def plan(server: Server, preset: str = "paper", **options: Any) -> Plan:
-    profile = Profile(model="some/model-high", base_url=server.url, api_key_env="", concurrency=2)
-    return plan_for("bfcl", preset, profile, **{"domains": list(TASKS), **options})
+    return plan_for("bfcl", preset, plan_profile(server), **{"domains": list(TASKS), **options})
 
 
 def outcomes(document: dict[str, Any]) -> dict[str, list[bool]]:
@@ -116,6 +121,17 @@ def test_tasks_without_an_answer_are_left_out_and_done_by_going_on(
     again = harness_run.work(workspace, evaluate.find(workspace, run.id))
     assert (again["state"], again["n"], again["score"], again["why"]) == ("done", 5, 0.6, "")
     assert len(model.requests) == before + 3  # the two, and whether anybody answers
+
+
+def test_what_does_not_fit_into_the_models_context_is_left_out_for_good(
+    fake_bfcl: Path, workspace: Workspace, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("train.harness.watching.LOST_IN_A_ROW", 2)
+    model.refused, model.why = {"simple_1", "simple_2", "simple_3"}, "maximum context length is 4096 tokens"
+    run = harness_run.create(workspace, plan(model, protocol="native"))
+    document = harness_run.work(workspace, run)
+    assert (document["state"], document["why"], document["n"], document["total"]) == ("done", "", 2, 5)
+    assert document["excluded_why"] == {bfcl.TOO_LONG: 3}
 
 
 def test_a_server_that_dies_stops_the_harness_and_what_was_done_is_judged(
@@ -250,6 +266,19 @@ def test_presets_that_cannot_be_run_say_why(fake_bfcl: Path, model: Model) -> No
     assert found["paper"]["estimate"]["tries"] == 5
     assert [each["estimate"] for each in offers("tau2", profile, user=profile)] == [None] * 3
     assert "τ²-bench is not installed" in offers("tau2", profile)[0]["why"]
+
+
+def test_task_files_that_changed_since_are_not_gone_on_with(
+    fake_mcp_universe: Path, workspace: Workspace, model: Model, tmp_path: Path
+) -> None:
+    checkout = shutil.copytree(CHECKOUT, tmp_path / "checkout")
+    asked = plan_for("mcp-universe", "smoke", plan_profile(model), checkout=checkout)
+    assert {name: len(tasks) for name, tasks in asked.wanted.items()} == {"echo": 2}
+    run = harness_run.create(workspace, asked)
+    (checkout / "echo" / "say_harbour.json").write_text("{}")
+    document = harness_run.work(workspace, run)
+    assert document["state"] == "not run"
+    assert "are not those that this evaluation was begun with" in document["why"]
 
 
 def test_bfcls_calls_are_not_evaluated_as_python(fake_bfcl: Path) -> None:

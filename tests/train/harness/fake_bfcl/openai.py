@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.error
 import urllib.request
 from types import SimpleNamespace
 from typing import Any
@@ -19,5 +20,8 @@ class OpenAI:
             json.dumps(body).encode(),
             {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=self._timeout) as reply:
-            return json.load(reply, object_hook=lambda fields: SimpleNamespace(**fields))
+        try:
+            with urllib.request.urlopen(request, timeout=self._timeout) as reply:
+                return json.load(reply, object_hook=lambda fields: SimpleNamespace(**fields))
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(f"Error code: {error.code} - {error.read().decode()}") from None
