@@ -39,7 +39,7 @@ def headline(document: Mapping[str, Any]) -> str:
 
 def tables(document: Mapping[str, Any]) -> list[Table]:
     """Everything a report says, as tables."""
-    found: list[Table] = [("Settings", ["setting", "value"], _settings(document))]
+    found: list[Table] = [("How it was tried", ["", ""], [[name, text] for name, text in facts(document)])]
     rows = [
         [str(row["k"]), str(row["tasks"]), _with_interval(row, "at"), _with_interval(row, "hat")]
         for row in document["pass"]
@@ -122,15 +122,30 @@ def export(document: Mapping[str, Any], path: Path) -> None:
         raise UserError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def _settings(document: Mapping[str, Any]) -> list[list[str]]:
-    named = {"suite": document["suite"], "version": document["version"], "model": document.get("model")}
-    named |= {"subset": document.get("subset"), "left out": _why(document["excluded_why"])}
-    sections = dict(document.get("settings", {}))
-    sections |= {f"mean {name.replace('_', ' ')}": value for name, value in document.get("means", {}).items()}
-    slips = document.get("format_errors")
-    if slips:
-        sections["rollouts with format errors"] = slips["rollouts"]
-    return [[name, str(value)] for name, value in {**named, **sections}.items() if value not in (None, "", {})]
+def facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a report says of how it was made and what that took, as names and texts; only what is known."""
+    named: dict[str, Any] = {
+        name: document.get(name) for name in ("suite", "version", "model", "subset", "preset", "tries")
+    }
+    named |= {"left out": _why(document["excluded_why"]), "harness's own overall score": document.get("overall")}
+    named |= document.get("settings", {})
+    if slips := document.get("format_errors"):
+        kinds = _why(slips["slips"])
+        named["format errors"] = f"in {slips['rollouts']} rollouts{f' ({kinds})' if kinds else ''}"
+    named |= {f"mean {name.replace('_', ' ')}": value for name, value in document.get("means", {}).items()}
+    for name in ("requests", "user_requests"):
+        if used := document.get(name):
+            tokens = f"{used['tokens_in']:,} tokens read, {used['tokens_out']:,} written"
+            named[name.replace("_", " ")] = f"{used['asked']:,}, {tokens}, {used['errors']:,} errors"
+    if document.get("usd") is not None:
+        named["cost"] = f"${document['usd']:,.2f}"
+    return [(name, _told(value)) for name, value in named.items() if value not in (None, "", {})]
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {item}" for name, item in value.items())
+    return str(value)
 
 
 def _with_interval(row: Mapping[str, Any], name: str) -> str:
@@ -138,7 +153,7 @@ def _with_interval(row: Mapping[str, Any], name: str) -> str:
 
 
 def _why(excluded: Mapping[str, int]) -> str:
-    return ", ".join(f"{reason}: {count}" for reason, count in excluded.items())
+    return ", ".join(f"{reason.replace('_', ' ')}: {count}" for reason, count in excluded.items())
 
 
 def _cell(text: str) -> str:

@@ -123,9 +123,10 @@ def _rounded(interval: Interval | None) -> float | None:
 
 
 def _pass(items: Sequence[Item]) -> list[dict[str, Any]]:
-    """pass@k and pass^k for every k that all tasks together allow; a task with fewer judged tries is not in it."""
+    """pass@k and pass^k for k = 1, 2, 4, 8 and so on, and the most tries there are; a task with fewer is not in it."""
     rows = []
-    for k in range(1, max((len(item.passes) for item in items), default=0) + 1):
+    most = max((len(item.passes) for item in items), default=0)
+    for k in sorted({most, *(2**power for power in range(most.bit_length()))} if most else ()):
         counts = [(len(item.passes), sum(item.passes)) for item in items if len(item.passes) >= k]
         at, hat = (mean_of_tasks([of(n, c, k) for n, c in counts]) for of in (pass_at_k, pass_hat_k))
         rows.append(

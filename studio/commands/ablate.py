@@ -267,7 +267,11 @@ def _train(
         kept = run.config
         parts = Parts(opened, opened.runs / str(run.id), tell=say)
         config = load(kept["preset"], kept["overrides"])
-        _work(opened, run, lambda: work(parts, config, kept), as_json=as_json)
+        try:
+            _work(opened, run, lambda: work(parts, config, kept), as_json=as_json)
+        except KeyboardInterrupt:
+            say(f"awm-studio ablate {name} --resume {run.id} goes on.")
+            raise
 
 
 def _finish(opened: Workspace, name: str, config: dict[str, Any], work: Callable[[], Answer], *, as_json: bool) -> None:

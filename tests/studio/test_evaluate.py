@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Select, Static
 
 from pipeline.llm.profiles import Profile
+from pipeline.records import Run
 from pipeline.settings import Settings
 from studio import launch
 from studio.app import Studio
@@ -116,8 +118,8 @@ async def test_a_result_has_bars_with_intervals_and_what_they_rest_on(evaluation
         assert "pass^2" in text
         await at(pilot, screen, 3)
         text = screen.query_one("#scores", Source).text
-        assert "left out           1: no answer 1" in text
-        assert "31, 48.2k tokens read, 2.9k written, 3 errors" in text
+        assert "left out                 no answer: 1" in text
+        assert "31, 48,210 tokens read, 2,904 written, 3 errors" in text
         assert said(screen, "evaluation-trouble") == "✗ 1 of 5 tries have no result: resume."
 
 
@@ -225,6 +227,16 @@ async def test_what_is_missing_is_done_and_what_is_done_is_not(evaluations: Path
         await pilot.press("r")
         await pilot.pause()
     assert as_if == [("eval", "bfcl", "--resume", "--run", "3")]
+
+
+def test_an_ablation_that_trains_is_gone_on_with_and_another_is_asked_for_anew() -> None:
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+
+    def run(config: dict[str, Any]) -> Run:
+        return Run(7, "ablation", "stopped", config, None, None, now, now)
+
+    assert launch.going_on(run({"ablation": "history", "preset": "paper"})) == ("ablate", "history", "--resume", "7")
+    assert launch.going_on(run({"ablation": "simulator", "model": "m"})) is None
 
 
 async def asked(pilot: Pilot[None]) -> NewEvaluationScreen:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 from click.testing import CliRunner
 
@@ -55,6 +59,19 @@ def test_two_evaluations_are_made_compared_and_exported(command: Command, tmp_pa
     with (tmp_path / "report.csv").open() as file:
         assert [row["passed"] for row in csv.DictReader(file)] == ["2"] * 4
     assert "<svg" in (tmp_path / "report.html").read_text()
+
+
+def test_the_proxy_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+    folder = str(workspace_with_held_out(tmp_path / "workspace", ()))
+    words = ["proxy", "--upstream", "http://127.0.0.1:9/v1", "--model", "m", "--json", "-w", folder]
+    with subprocess.Popen([sys.executable, "-m", "studio.cli", *words], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
+        models = httpx.get(f"{told['base_url']}/models").json()["data"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    assert [model["id"] for model in models] == ["m"] == [told["model"]]
+    assert Path(told["log"]).read_bytes() == b""
 
 
 def test_an_evaluation_without_a_server_exits_with_2_and_has_no_score(command: Command) -> None:

@@ -216,6 +216,12 @@ def test_a_subset_that_holds_nothing_out_is_a_sentence(workspace: Workspace) -> 
         evaluate_heldout.create(workspace, plan)
 
 
+def test_several_tries_are_told_for_powers_of_two_and_for_all_of_them() -> None:
+    document = report("s", "1", [Item("a", (True,) * 6), Item("b", (False,) * 3)], total=9, state="done")
+    assert [(row["k"], row["tasks"]) for row in document["pass"]] == [(1, 2), (2, 2), (4, 1), (6, 1)]
+    assert report("s", "1", [Item("a", ())], total=1, state="done")["pass"] == []
+
+
 def test_a_report_with_nan_is_damaged_and_not_a_number(tmp_path: Path) -> None:
     document = report("heldout", "1", [Item("a/0", (True,))], total=1, state="done")
     (tmp_path / FILE).write_text(json.dumps(document | {"score": float("nan")}))
@@ -273,7 +279,7 @@ def test_reports_are_exported_with_what_they_rest_on(tmp_path: Path) -> None:
     assert headline(document) == (
         "heldout, m: 0.500 (0.055 to 0.945) on 1 tasks, 2 of 4 tries, 2 left out. Stopped: It was interrupted."
     )
-    assert "| a/1 | 0/0 | model_error: 2 |" in markdown(document)
+    assert "| a/1 | 0/0 | model error: 2 |" in markdown(document)
     assert "<b>\\|x" in markdown(document)
     assert comma_separated(document).splitlines()[1] == "heldout,1,m,a/0,<b>|x,2,1,"
     assert "&lt;b&gt;|x" in page(document)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from curation.estimates import Interval
 from pipeline.words import number_of
-from studio.widgets.cells import count, fit
+from studio.widgets.cells import fit
 from studio.widgets.lines import Piece
+from train.evaluate_export import facts
 
 BAR = 20
 """Cells of a bar."""
@@ -44,9 +45,6 @@ def result_lines(document: Mapping[str, Any]) -> list[Line]:
             "all tasks", document, f"{number_of(document['tasks'], 'task')}, n={document['n']}/{document['total']}"
         ),
     ]
-    if document["excluded"]:
-        why = ", ".join(f"{reason.replace('_', ' ')} {n}" for reason, n in document["excluded_why"].items())
-        lines.append([(fit("left out", LABEL), "muted"), (f" {document['excluded']}: {why}", "warn")])
     for row in document["pass"][1:]:
         for name, sign in (("at", "pass@"), ("hat", "pass^")):
             told = {"score": row[name], "interval": row[f"{name}_interval"]}
@@ -56,7 +54,8 @@ def result_lines(document: Mapping[str, Any]) -> list[Line]:
         lines += [
             _scored(group["value"], group, f"{number_of(group['tasks'], 'task')}, n={group['n']}") for group in groups
         ]
-    lines += [[], [("How it was tried", "strong")], *_settings(document)]
+    lines += [[], [("How it was tried", "strong")]]
+    lines += [[(fit(name, LABEL + 6), "muted"), (f" {text}", "")] for name, text in facts(document)]
     return lines
 
 
@@ -80,25 +79,3 @@ def _scored(label: str, told: Mapping[str, Any], of: str) -> Line:
         (f" {words}", ""),
         (f"  {of}", "muted"),
     ]
-
-
-def _settings(document: Mapping[str, Any]) -> Iterator[Line]:
-    named: dict[str, Any] = {
-        name: document.get(name) for name in ("suite", "version", "model", "subset", "preset", "tries")
-    }
-    named |= document.get("settings", {})
-    if slips := document.get("format_errors"):
-        kinds = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in slips["slips"].items())
-        named["format errors"] = f"in {slips['rollouts']} rollouts{f': {kinds}' if kinds else ''}"
-    for name, value in document.get("means", {}).items():
-        named[f"mean {name.replace('_', ' ')}"] = value
-    for name in ("requests", "user_requests"):
-        if used := document.get(name):
-            tokens = f"{count(used['tokens_in'])} tokens read, {count(used['tokens_out'])} written"
-            named[name.replace("_", " ")] = f"{used['asked']:,}, {tokens}, {used['errors']} errors"
-    if document.get("usd") is not None:
-        named["cost"] = f"${document['usd']:,.2f}"
-    for name, value in named.items():
-        if value not in (None, "", {}):
-            shown = ", ".join(f"{key} {item}" for key, item in value.items()) if isinstance(value, dict) else value
-            yield [(fit(name, LABEL + 4), "muted"), (f" {shown}", "")]
