@@ -46,12 +46,16 @@ class Clock:
         self._tick = tick
         if self.start is not None:
             self._now = self.start + tick * STEP
-            self.sql = self._now.isoformat(" ", "milliseconds")
 
     @property
     def now(self) -> datetime:
         """The current time, naive UTC."""
         return self._now if self.start is not None else datetime.now(UTC).replace(tzinfo=None)
+
+    @property
+    def sql(self) -> str:
+        """The current time as SQLite writes it, with milliseconds."""
+        return self.now.isoformat(" ", "milliseconds")
 
     @property
     def timestamp(self) -> float:

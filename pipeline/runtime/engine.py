@@ -12,7 +12,6 @@ import math
 import time
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pipeline.runtime.build import build
@@ -32,8 +31,7 @@ class State(NamedTuple):
     module: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     tool: str
     arguments: Mapping[str, Any]
     tick: int

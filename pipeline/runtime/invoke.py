@@ -14,8 +14,7 @@ import inspect
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 from fastapi import FastAPI, Request, Response
@@ -49,8 +48,7 @@ _DEFAULT_HANDLERS = FastAPI().exception_handlers
 _NO_REQUEST = Request({"type": "http"})  # FastAPI's own exception handlers take one and do not look at it
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What a call came to: an HTTP status with its body as text.
 
     `error` is the exception behind a server error, if one was seen. Status None means that no request could be made
@@ -104,8 +102,7 @@ class Invoker:
 _WITH_BODY = ("POST", "PUT", "PATCH")  # upstream sends no body with GET and DELETE
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(NamedTuple):
     path: str
     path_values: dict[str, str]
     query: dict[str, Any]

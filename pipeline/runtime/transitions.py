@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import ItemsView
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pipeline.runtime.replies import Reply
 
@@ -16,8 +16,7 @@ ENTRY_OVERHEAD = 1000
 """Bytes of Python objects around an entry's texts (measured: 700 to 900)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(NamedTuple):
     """What decides a call: state id, tick, tool, and the arguments' JSON text as they came (order may matter)."""
 
     state: int
@@ -26,8 +25,7 @@ class Situation:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(NamedTuple):
     """What came of it: the next state's id and the reply. `size` is what keeping it costs, in bytes."""
 
     state: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from pipeline.findings import Finding
 from pipeline.runtime.build import Build, FailedStatement
@@ -60,8 +60,7 @@ def read_tools(message: Message) -> tuple[Tool, ...]:
         return tuple(Tool(**_with_tuple(tool, "tags")) for tool in message.header["tools"])
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(NamedTuple):
     """What a tool call led to: the reply, and the new state's id and size in bytes."""
 
     reply: Reply
