@@ -149,12 +149,10 @@ def differences(catalog: Catalog, left: str, right: str) -> list[Difference]:
         ),
     ]
     sides = [list(recipe_lines(subset.card["recipe"])) for subset in (one, other)]
-    for key in ("coverage", "vendi"):
-        values = [subset.card[key] for subset in (one, other)]
-        said = [
-            f"{value:.3f}" if key == "coverage" else f"{value['train']:.1f} of {value['of']:.1f}" for value in values
-        ]
-        rows.append(Difference(key, (said[0], "", said[1]), [*sides[0], [], *sides[1]]))
+    coverage = [f"{subset.card['coverage']:.3f}" for subset in (one, other)]
+    vendi = [f"{subset.card['vendi']['train']:.1f} of {subset.card['vendi']['of']:.1f}" for subset in (one, other)]
+    for what, (first, second) in (("coverage", coverage), ("Vendi score of the training split", vendi)):
+        rows.append(Difference(what, (first, "", second), [*sides[0], [], *sides[1]]))
     return rows
 
 
