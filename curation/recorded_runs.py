@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pipeline.errors import UserError
 from pipeline.model import Call, normalise
+
+T = TypeVar("T")
 
 TRAJECTORY = "trajectory.json"
 RECORDS = "trajectories.jsonl"
@@ -65,13 +67,32 @@ def read_runs(folder: Path) -> Iterator[RecordedRun | HalfWritten]:
 
     Raises UserError where there is no such folder or nothing is recorded in it.
     """
+    for file in record_files(folder):
+        yield from _read_folder(file) if file.name == TRAJECTORY else _read_records(file)
+
+
+def record_files(folder: Path) -> list[Path]:
+    """The files with runs in a folder and below, by path. Raises UserError where there is no folder or no such file."""
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder of trajectories.")
     files = sorted((*folder.rglob(TRAJECTORY), *folder.rglob(RECORDS)))
     if not files:
         raise UserError(f"{folder} holds no {TRAJECTORY} or {RECORDS}, here or in folders below.")
-    for file in files:
-        yield from _read_folder(file) if file.name == TRAJECTORY else _read_records(file)
+    return files
+
+
+def records_of(file: Path, read: Callable[[dict[str, Any]], T]) -> Iterator[T | HalfWritten]:
+    """What `read` makes of each record in a `trajectories.jsonl`; lines that are none, or not whole, are told."""
+    try:
+        with file.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    yield read(json.loads(line))
+                except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                    why = f"line {number} is no record of a rollout ({type(error).__name__}: {error})"
+                    yield HalfWritten(file, why)
+    except OSError as error:
+        yield HalfWritten(file, f"{file.name} cannot be read ({error.strerror})")
 
 
 def read_document(file: Path) -> Mapping[str, Any]:
@@ -141,16 +162,7 @@ def _read_folder(file: Path) -> Iterator[RecordedRun | HalfWritten]:
 
 
 def _read_records(file: Path) -> Iterator[RecordedRun | HalfWritten]:
-    try:
-        with file.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    yield _read_record(file, json.loads(line))
-                except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                    why = f"line {number} is no record of a rollout ({type(error).__name__}: {error})"
-                    yield HalfWritten(file, why)
-    except OSError as error:
-        yield HalfWritten(file, f"{file.name} cannot be read ({error.strerror})")
+    return records_of(file, lambda record: _read_record(file, record))
 
 
 def _read_record(file: Path, record: Mapping[str, Any]) -> RecordedRun:

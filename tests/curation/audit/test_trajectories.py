@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,6 +103,38 @@ def test_a_half_written_run_is_a_problem_with_its_folder_and_the_others_are_used
     (problem,) = found.problems
     assert problem.startswith(str(broken))
     assert [run.path.name for run in found.of("desk")] == ["good"]
+
+
+def our_record(initial: str, final: str, **parts: Any) -> dict[str, Any]:
+    """A record as our own rollouts keep it."""
+    turns = [
+        {"move": "list"},
+        *({"move": "call", "tool": c.tool, "arguments": c.arguments} for c in SOLUTIONS[0].calls),
+    ]
+    record = {"environment": "desk", "task": 0, "attempt": 2, "turns": turns, "answer": "Closed.", "initial": initial}
+    reward = {"outcome": "complete", "verifier": {"mode": "code"}}
+    return record | {"final": final, "reward": reward} | parts
+
+
+def test_our_own_records_are_known_solutions_too(tmp_path: Path, states: tuple[bytes, bytes]) -> None:
+    run = tmp_path / "runs" / "7"
+    (run / "snapshots").mkdir(parents=True)
+    for name, state in zip(("before", "after"), states, strict=True):
+        (run / "snapshots" / f"{name}.db").write_bytes(state)
+    records = [
+        our_record("before", "after"),
+        our_record("before", "after", reward={"outcome": "partial"}),
+        our_record("before", "lost"),
+    ]
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (run / "trajectories.jsonl").write_text(lines + lines[:40])
+    found = find_trajectories(tmp_path)
+    (complete,) = found.of("desk")
+    known = complete.known(DEFAULT_NOW)
+    assert (known.initial, known.final, known.calls) == (*states, SOLUTIONS[0].calls)
+    assert known.source == "trajectory desk/0/2 of 7, judged complete by its code-mode verifier"
+    assert found.not_complete == 1
+    assert ["there is no lost.db" in problem or "line 4" in problem for problem in found.problems] == [True, True]
 
 
 def test_a_folder_without_runs_is_refused_in_a_sentence(tmp_path: Path) -> None:
