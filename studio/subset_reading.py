@@ -194,9 +194,8 @@ def preview_lines(pool: Pool, recipe: Recipe, found: Preview) -> list[list[Piece
     if found.figures is None:
         view = pool.landscape.survey.view
         if recipe.cover != view:
-            lines.append(
-                [(f"The last measurement is of view {view}: in view {recipe.cover} it is picked unseen.", "muted")]
-            )
+            said = f"The last measurement is of view {view}; by view {recipe.cover} it cannot be counted live."
+            lines.append([(said, "muted")])
         return lines
     counts = {key: found.figures[key] for key in ("environments", "tasks", "concepts")}
     said = ", ".join(number_of(counts[key]["train"], key[:-1]) for key in counts)
