@@ -188,7 +188,7 @@ def _load_errors(source: str, filename: str) -> Generator[None]:
     except LoadError:
         raise
     except SyntaxError as error:
-        line = error.lineno if error.filename == filename else _innermost_line(error, filename)
+        line = _syntax_line(error, source, filename)
         newer = error.filename == filename and needs_newer_python(source)
         raise LoadError(
             f"line {line}: {error.msg}"
@@ -211,6 +211,12 @@ def _load_errors(source: str, filename: str) -> Generator[None]:
             line=line,
             code_line=_line_text(source, line),
         ) from error
+
+
+def _syntax_line(error: SyntaxError, source: str, filename: str) -> int | None:
+    if "\0" in source:  # of which Python does not say where
+        return source.count("\n", 0, source.index("\0")) + 1
+    return error.lineno if error.filename == filename else _innermost_line(error, filename)
 
 
 def _fault(error: BaseException) -> LoadFault:

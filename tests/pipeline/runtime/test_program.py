@@ -217,6 +217,15 @@ def test_a_program_that_cannot_load_says_where_and_why(
     assert line is None or error.message.startswith(f"line {line}: ")
 
 
+def test_a_null_byte_is_told_with_its_line() -> None:
+    error = error_of("name = 'a'\nother = 'b\0'\n")
+    assert (error.kind, error.line, error.message) == (
+        "syntax",
+        2,
+        "line 2: source code string cannot contain null bytes",
+    )
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python has the f-strings of 3.12")
 def test_what_only_a_newer_python_parses_says_so() -> None:
     error = error_of('from fastapi import FastAPI\napp = FastAPI()\nd = {"a": 1}\nx = f"{d["a"]}"\n')
