@@ -56,7 +56,9 @@ class Answers:
 
     def __init__(self, folder: Path, threads: int | None) -> None:
         import torch
+        from transformers.utils.logging import disable_progress_bar
 
+        disable_progress_bar()
         if threads is not None:
             torch.set_num_threads(threads)
         self.tokenizer = load_tokenizer(folder)

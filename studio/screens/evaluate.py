@@ -16,6 +16,7 @@ from studio import launch
 from studio.actions import bindings
 from studio.bridge import News
 from studio.evaluation_watch import EvaluationWatch
+from studio.screens.choose import ChooseScreen
 from studio.screens.frame import Framed
 from studio.widgets.cells import duration, one_line
 from studio.widgets.evaluation.bars import result_lines, so_far_lines
@@ -266,9 +267,28 @@ class EvaluateScreen(Framed):
 
     def action_new(self) -> None:
         """Ask what is wanted, and start it."""
+        self._ask_for_new("")
+
+    def _ask_for_new(self, suite: str) -> None:
         from studio.screens.evaluate_new import NewEvaluationScreen
 
-        self.studio.push_screen(NewEvaluationScreen(self.suites), self._start)
+        self.studio.push_screen(NewEvaluationScreen(self.suites, suite), self._start)
+
+    @on(Grid.Selected, "Suites Grid")
+    @work
+    async def _open_suite(self, event: Grid.Selected) -> None:
+        """Start an evaluation of a suite, or install it first."""
+        suite: Readiness = event.row
+        if suite.state == "not installed":
+            labels = {"leave": "Leave it", "install": "Install it"}
+            question = ChooseScreen(f"{suite.title}: {suite.how}", labels, now="leave")
+            if await self.studio.push_screen_wait(question) == "install":
+                self.studio.start_run("eval", "harnesses", "--install", suite.name)
+                self.notify(f"{suite.title} is being installed, in minutes; f5 looks again.")
+        elif suite.state == "ready":
+            self._ask_for_new(suite.name)
+        else:
+            self.notify(f"{suite.title} cannot be run: {'; '.join(suite.missing)}.", severity="warning", markup=False)
 
     def _start(self, arguments: tuple[str, ...] | None) -> None:
         if arguments is not None:

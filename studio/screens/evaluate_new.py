@@ -34,15 +34,17 @@ class NewEvaluationScreen(ModalScreen[tuple[str, ...] | None]):
 
     BINDINGS = bindings("new")
 
-    def __init__(self, suites: Sequence[Readiness]) -> None:
+    def __init__(self, suites: Sequence[Readiness], suite: str = "") -> None:
+        """`suite` is the one to begin with; else the first that can be run."""
         super().__init__()
+        self._first = suite
         self._suites = {suite.name: suite for suite in suites}
         self._settling: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """The choices, each on its line, and what they come to."""
         names = [(f"{s.title}{'' if s.state == 'ready' else f' ({s.state})'}", s.name) for s in self._suites.values()]
-        first = next((s.name for s in self._suites.values() if s.state == "ready"), HELD_OUT)
+        first = self._first or next((s.name for s in self._suites.values() if s.state == "ready"), HELD_OUT)
         with VerticalScroll(classes="dialog", id="new-evaluation", can_focus=False):
             yield Static("A new evaluation", classes="title")
             yield Static("Suite", classes="field-label")

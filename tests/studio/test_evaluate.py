@@ -17,6 +17,7 @@ from pipeline.records import Run
 from pipeline.settings import Settings
 from studio import launch
 from studio.app import Studio
+from studio.screens.choose import ChooseScreen
 from studio.screens.evaluate import EvaluateScreen
 from studio.screens.evaluate_new import NewEvaluationScreen
 from studio.screens.evaluate_record import TaskRecordScreen
@@ -84,6 +85,25 @@ async def test_the_suites_are_told_with_what_each_is_missing(evaluations: Path) 
         screen.query_one("#suite-list Grid", Grid).cursor = 3
         await until(pilot, lambda: "Blender" in screen.query_one("#suite-list Source", Source).text)
         assert "✗ web_search  55 tasks  SERP_API_KEY is not set" in screen.query_one("#suite-list Source", Source).text
+
+
+async def test_a_suite_is_started_or_installed_from_where_it_is_told(evaluations: Path, as_if: list[Any]) -> None:
+    async with studio_on(evaluations) as (_, pilot):
+        screen = await opened(pilot)
+        screen.detail.open("suites")
+        grid = screen.query_one("#suite-list Grid", Grid)
+        await until(pilot, lambda: len(grid.rows) == 4)
+        screen.detail.enter()
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, NewEvaluationScreen))
+        assert pilot.app.screen.query_one("#suite", Select).value == "bfcl"
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: as_if)
+    assert as_if == [("eval", "harnesses", "--install", "tau2")]
 
 
 async def test_a_running_evaluation_tells_its_pass_rate_pace_and_time_left(evaluations: Path) -> None:

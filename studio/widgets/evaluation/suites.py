@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from train.harness.readiness import Readiness
 
 
+ENTER = {"ready": "Enter starts an evaluation.", "not installed": "Enter installs it."}
+"""What Enter does, by state."""
+
+
 class Suites(Listing):
     """Each suite with its state; below, its parts and what they are missing."""
 
@@ -35,8 +39,8 @@ class Suites(Listing):
             tasks = "" if domain.tasks is None else f"{domain.tasks} tasks"
             mark: Piece = ("✓ ", "ok") if domain.ready else ("✗ ", "warn")
             lines.append([mark, (f"{domain.name}  ", ""), (tasks, "muted"), (f"  {'; '.join(domain.missing)}", "warn")])
-        if row.state == "ready":
-            lines.append([("n starts an evaluation.", "muted")])
+        if told := ENTER.get(row.state):
+            lines.append([(told, "muted")])
         return lines
 
 
