@@ -197,7 +197,7 @@ def error_of(source: str) -> LoadError:
             "class T(declarative_base()):",
             "could not assemble any primary key",
         ),
-        ("x = '\0'", "syntax", None, "", "null bytes"),
+        ("x = '\0'", "syntax", 1, "x = ", "null bytes"),
         (
             "from fastapi import FastAPI\napp = FastAPI()\n\n@app.on_event('startup')\ndef start():\n    raise OSError('no')",
             "exception",
