@@ -1,10 +1,12 @@
-"""A person's way of solving a task, kept as its reference solution: audits, rollouts and warm starts use it."""
+"""A way of solving a task, a person's or a model's, kept as its reference solution: audits, rollouts and warm starts
+use it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pipeline.catalog import Catalog
 from pipeline.errors import UserError
@@ -35,11 +37,20 @@ def worked(made: Sequence[Made]) -> tuple[Call, ...]:
 
 
 def save_solution(
-    catalog: Catalog, name: str, task: int, calls: Sequence[Call], answer: str | None, author: Author
+    catalog: Catalog,
+    name: str,
+    task: int,
+    calls: Sequence[Call],
+    answer: str | None,
+    author: Author,
+    *,
+    extra: Mapping[str, Any] | None = None,
 ) -> Version:
     """Keep calls and the answer as the reference solution of a task: a new version, by its author.
 
-    Raises UserError for an unknown environment, a task that it does not have, and a solution with nothing in it.
+    `extra` is what else is known of it, such as how often a model agreed with itself. What was audited with the version
+    before counts as stale. Raises UserError for an unknown environment, a task that it does not have, and a solution
+    with nothing in it.
     """
     tasks = catalog.summary(name).tasks or 0
     if not 0 <= task < tasks:
@@ -55,4 +66,5 @@ def save_solution(
         slot=str(task),
         author=author,
         parents=[version.id for version in before],
+        extra=extra,
     )

@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from curation.audit.solutions import keep_solution
 from curation.audit.states import play
 from curation.audit.subject import Diff, differences, meaning
 from curation.audit.tables import read_tables
 from curation.audit.wording import DATE_TIME, dates, numbers, plain
+from curation.solutions import save_solution
 from pipeline.catalog import Catalog
 from pipeline.llm.client import Client
 from pipeline.llm.faults import ANSWERED, ModelFault
 from pipeline.llm.profiles import Profile
 from pipeline.llm.request import Message, Request
 from pipeline.llm.text import split_thinking
-from pipeline.model import Author, AuthorKind, Call, Environment, Solution
+from pipeline.model import Author, AuthorKind, Call, Environment
 from pipeline.runtime.host import Host, HostedProgram
 
 MOST_STEPS = 30
@@ -104,13 +104,8 @@ async def solve_environment(
     for one in found:
         if one.calls is not None:
             agreement = {"tries": one.tries, "agreeing": one.agreeing}
-            keep_solution(
-                catalog,
-                name,
-                Solution(one.task, one.calls, one.answer),
-                Author(AuthorKind.model, profile.model),
-                extra={"agreement": agreement},
-            )
+            model = Author(AuthorKind.model, profile.model)
+            save_solution(catalog, name, one.task, one.calls, one.answer, model, extra={"agreement": agreement})
     return list(found)
 
 

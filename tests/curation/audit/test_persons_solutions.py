@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from curation.audit.solutions import keep_solution
 from curation.audit.workspace import audit_workspace
+from curation.solutions import save_solution
 from pipeline.catalog import Catalog
 from pipeline.errors import UserError
-from pipeline.model import Author, AuthorKind, Part, Solution
+from pipeline.model import Author, AuthorKind, Call, Part
 from pipeline.runtime.host import Host
 from tests.curation.audit.desk import SOLUTIONS, verifier
 from tests.curation.audit.workspaces import put_desk
@@ -30,7 +30,7 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 def test_recorded_calls_prove_a_verifier_and_are_named_after_the_person(catalog: Catalog, host: Host) -> None:
     (before,) = audit_workspace(catalog, ["desk"], host, workers=1)
     assert before.verdict == "unproven"
-    version = keep_solution(catalog, "desk", SOLUTIONS[0], ROBIN)
+    version = save_solution(catalog, "desk", 0, SOLUTIONS[0].calls, None, ROBIN)
     assert (version.number, version.author) == (1, ROBIN)
     assert catalog.environment("desk").solution(0) == SOLUTIONS[0]
     assert catalog.summary("desk").audit == "stale"
@@ -40,20 +40,15 @@ def test_recorded_calls_prove_a_verifier_and_are_named_after_the_person(catalog:
 
 
 def test_a_second_solution_of_a_task_is_its_next_version(catalog: Catalog) -> None:
-    keep_solution(catalog, "desk", SOLUTIONS[0], ROBIN)
-    shorter = Solution(0, SOLUTIONS[0].calls[:1], None)
-    assert keep_solution(catalog, "desk", shorter, ROBIN).number == 2
+    save_solution(catalog, "desk", 0, SOLUTIONS[0].calls, None, ROBIN)
+    assert save_solution(catalog, "desk", 0, SOLUTIONS[0].calls[:0], "Nothing.", ROBIN).number == 2
     assert len(catalog.versions("desk", Part.solution, "0")) == 2
 
 
 @pytest.mark.parametrize(
-    ("solution", "words"),
-    [
-        (Solution(99, SOLUTIONS[0].calls), "has no task 99"),
-        (Solution(-1, SOLUTIONS[0].calls), "has no task -1"),
-        (Solution(0, ()), "there are neither"),
-    ],
+    ("task", "calls", "words"),
+    [(99, SOLUTIONS[0].calls, "has no task 99"), (-1, SOLUTIONS[0].calls, "has no task -1"), (0, (), "needs a call")],
 )
-def test_what_is_no_solution_is_a_sentence(catalog: Catalog, solution: Solution, words: str) -> None:
+def test_what_is_no_solution_is_a_sentence(catalog: Catalog, task: int, calls: tuple[Call, ...], words: str) -> None:
     with pytest.raises(UserError, match=words):
-        keep_solution(catalog, "desk", solution, ROBIN)
+        save_solution(catalog, "desk", task, calls, None, ROBIN)
