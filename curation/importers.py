@@ -85,7 +85,7 @@ def layout_files(folder: Path) -> list[tuple[LayoutFile, Path]]:
         hint = "give the folder it is in" if folder.exists() else "check the path"
         raise UserError(f"{folder} is not a folder: {hint}.")
     paths = [(file, folder / (file.name + end)) for file in FILES for end in ("", ".gz")]
-    found = [(file, path) for file, path in paths if path.is_file()]
+    found = [(file, path) for file, path in paths if path.exists()]
     if not found:
         state = "has none of the files of the AWM layout" if any(folder.iterdir()) else "is empty"
         below = next((path.parent for path in sorted(folder.glob("*/gen_*.jsonl*"))), None)
@@ -172,7 +172,10 @@ class _Intake:
         self._there = set(catalog.names())
 
     def lines(self, path: Path) -> Iterator[Line]:
-        """A file's lines; one that cannot be opened counts as malformed at line 0."""
+        """A file's lines; one that cannot be opened, or is no file, counts as malformed at line 0."""
+        if not path.is_file():  # reading a named pipe would wait for a writer for ever
+            self.malformed.append(Malformed(path.name, 0, "is not a file: put a plain file there"))
+            return
         try:
             yield from read_lines(path)
         except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import gzip
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -343,6 +344,19 @@ class TestNothingToImport:
         (folder / "notes.txt").touch()
         with pytest.raises(UserError, match="none of the files of the AWM layout"):
             import_awm(catalog, folder)
+
+    def test_a_pipe_or_a_folder_of_a_files_name_is_told_and_the_rest_is_kept(
+        self, catalog: Catalog, folder: Path
+    ) -> None:
+        (folder / "gen_tasks.jsonl").write_text('{"scenario": "shop", "tasks": ["x"]}\n')
+        os.mkfifo(folder / "gen_db.jsonl")
+        (folder / "gen_envs.jsonl").mkdir()
+        report = import_awm(catalog, folder)
+        assert {(at.file, at.line, at.error[:13]) for at in report.malformed} == {
+            ("gen_db.jsonl", 0, "is not a file"),
+            ("gen_envs.jsonl", 0, "is not a file"),
+        }
+        assert "gen_db.jsonl" not in report.missing_files
 
     def test_the_files_are_one_folder_below(self, catalog: Catalog, folder: Path) -> None:
         (folder / "gen_tasks.jsonl").touch()
