@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 from textual.widgets import Input, Select, TextArea
 
 from pipeline import settings as settings_file
@@ -268,6 +271,44 @@ async def test_an_edit_of_tasks_that_changed_meanwhile_is_refused(workspace: Pat
         await pilot.press("ctrl+s")
         await until(pilot, lambda: "changed these tasks meanwhile" in seen(studio))
         assert isinstance(studio.screen, EditTaskScreen)
+
+
+REFUSALS = {
+    "locked": ("PRAGMA busy_timeout = 50", "BEGIN IMMEDIATE", "is locked by another process that is writing"),
+    "read-only": ("PRAGMA query_only = 1", "SELECT 1", "cannot be written to"),
+    "on a full disk": ("PRAGMA max_page_count = 1", "SELECT 1", "the disk is full"),
+}
+"""How a catalog is made to refuse: on each of the studio's connections, by somebody else's; and what is said."""
+
+
+@pytest.mark.parametrize("how", REFUSALS)
+async def test_what_a_catalog_refuses_is_told_and_can_be_saved_later(workspace: Path, how: str) -> None:
+    here, elsewhere, words = REFUSALS[how]
+    async with studio_on(workspace) as (studio, pilot):
+        list_screen = studio.screen
+        await pilot.press("e")
+        await until(pilot, lambda: list_screen.detail.has_focus_within)
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(studio.screen, EditTaskScreen))
+        editor, engine = studio.screen, studio.workspace.catalog._engine
+
+        def refuse(connection: sqlite3.Connection, *_: object) -> None:
+            connection.execute(here)
+
+        event.listen(engine, "checkout", refuse)
+        writer = sqlite3.connect(workspace / "catalog.db", isolation_level=None)
+        writer.execute(elsewhere)
+        editor.query_one(TextArea).text = f"Say so. {random.Random(1).randbytes(20_000).hex()}"
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: words in seen(studio))
+        assert studio.screen is editor
+        writer.close()
+        event.remove(engine, "checkout", refuse)
+        engine.dispose()
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: studio.screen is list_screen)
+    with Catalog.open(workspace / "catalog.db") as catalog:
+        assert catalog.environment("airline_lost_baggage").tasks[0].startswith("Say so.")
 
 
 async def test_leaving_an_unsaved_task_asks_first(small_world: Path) -> None:
