@@ -40,7 +40,7 @@ MODES = (
     Mode("activity", "7", "Activity", "activity:ActivityScreen", "Runs of this workspace: progress, stop, results"),
     Mode("settings", "8", "Settings", "settings:SettingsScreen", "Theme, model endpoint, limits"),
 )
-"""In the order of their keys. 4 is kept for Subsets."""
+"""In the order of their keys."""
 
 FIRST = "environments"
 """The mode the studio opens with."""
