@@ -44,6 +44,7 @@ def list_command(as_json: bool, workspace: str | None) -> None:
                         "check": item.check,
                         "audit": item.audit,
                         "concept": item.concept,
+                        "aside": item.aside,
                     }
                     for item in summaries
                 ]
