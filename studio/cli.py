@@ -14,7 +14,7 @@ from studio.commands.options import workspace_option
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Make and bring in": ("synth", "run", "blueprint", "import"),
     "Look": ("list", "show", "datasette", "diff"),
-    "Run": ("tools", "call", "snapshot", "verify", "serve"),
+    "Run": ("tools", "call", "solution", "snapshot", "verify", "serve"),
     "Judge and pick": ("check", "audit", "review", "fix", "diversity", "subset", "export"),
     "Train": ("rollout", "trajectory", "train", "eval", "ablate", "proxy"),
     "This machine": ("doctor", "config", "bench"),

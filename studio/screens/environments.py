@@ -77,7 +77,7 @@ class EnvironmentsScreen(Framed):
             Column("origin", "origin", lambda row: (row.origin, "muted"), width=9, drop=9),
             *(_number(key, label, drop) for key, (label, drop) in NUMBERS.items()),
             Column("verifiers", "ver", _verifiers, width=5, right=True, drop=4),
-            Column("check", "check", lambda row: state(row.check), width=7),
+            Column("check", "check", lambda row: state(row.check), width=8),
             Column("audit", "audit", lambda row: state(row.audit), width=10, drop=1),
             Column("review", "review", lambda row: (row.review or "", "muted"), width=6, drop=5),
             Column("concept", "concept", lambda row: (str(row.concept or "·"), "muted"), width=7, drop=8),

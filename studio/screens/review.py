@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from studio.bridge import News
 from studio.person import person
 from studio.screens.ask import AskScreen
 from studio.screens.choose import ChooseScreen
+from studio.screens.environments import RELOAD_S, RELOAD_SHARE
 from studio.screens.fixes import FixesScreen
 from studio.screens.frame import Framed
 from studio.widgets.grid import Column, Grid
@@ -97,6 +99,8 @@ class ReviewScreen(Framed):
         self._entries: list[Entry] = []
         self._words = ""
         self._decided = False
+        self._wanted = False
+        self._reading_took = 0.0
         self.opened: Item | None = None
 
     def body(self) -> Iterable[Widget]:
@@ -122,15 +126,20 @@ class ReviewScreen(Framed):
         self._read_again()
 
     def _heard(self, _news: News) -> None:
-        self._read_again()
+        """Read again soon; a long queue is read less often while something writes."""
+        if not self._wanted:
+            self._wanted = True
+            self.set_timer(max(RELOAD_S, self._reading_took / RELOAD_SHARE), self._read_again)
 
     @work(exclusive=True)
     async def _read_again(self) -> None:
         await self._read()
 
     async def _read(self) -> None:
-        workspace = self.studio.workspace
+        self._wanted = False
+        workspace, began = self.studio.workspace, time.monotonic()
         found = await self.studio.ask(queue, workspace.catalog, self._names or None) if workspace else None
+        self._reading_took = time.monotonic() - began
         if found is not None and (found != self._entries or not found):
             self._entries = found
             self._list()

@@ -13,6 +13,14 @@ from studio.widgets.lines import Piece
 from studio.widgets.source import Source
 from studio.widgets.states import state
 
+REVIEWS = {
+    "accept": "what was found was looked at and is no fault",
+    "waive": "a fault was waived",
+    "fix": "something is to be put right",
+    "drop": "✗ dropped: subsets leave it out",
+}
+"""The weightiest decision of a person, in words."""
+
 
 class Overview(Source):
     """A page of text about an environment."""
@@ -34,7 +42,9 @@ def _lines(dossier: Dossier) -> Iterator[list[Piece]]:
     yield [("Tasks      ", "muted"), (f"{count(summary.tasks)}, {len(env.solutions)} with a solution", "")]
     yield [("Verifiers  ", "muted"), (f"{summary.code_verifiers} code, {summary.sql_verifiers} sql", "")]
     yield [("Check      ", "muted"), *_check(dossier)]
-    yield [("Audit      ", "muted"), state(summary.audit)]
+    yield [("Audit      ", "muted"), *_audit(dossier)]
+    if summary.review:
+        yield [("Review     ", "muted"), (REVIEWS[summary.review], "")]
     if env.missing:
         yield [("Missing    ", "muted"), ("✗ " + ", ".join(env.missing), "fail")]
     yield []
@@ -52,6 +62,14 @@ def _check(dossier: Dossier) -> list[Piece]:
     severities = Counter(finding.severity for finding in dossier.findings)
     found = ", ".join(f"{number} {severity}" for severity, number in severities.items())
     return [state(status), (f"   {found}" if found else "", "muted")]
+
+
+def _audit(dossier: Dossier) -> list[Piece]:
+    if dossier.audit is None:
+        return [("· not audited yet: a audits its verifiers", "muted")]
+    verdicts = Counter(one.verdict for one in dossier.audit.verifiers)
+    counts = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items())
+    return [state(dossier.summary.audit), (f"   {counts}", "muted")]
 
 
 def _versions(dossier: Dossier) -> Iterator[list[Piece]]:
