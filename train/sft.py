@@ -30,6 +30,7 @@ def warm_up(
     watch: Watch,
     seed: int,
     vary_numbers: bool = False,
+    vary_words: Sequence[Sequence[str]] = (),
     peft_config: Any = None,
 ) -> Any:
     """Train a model on demonstrations; returns it, perhaps with an adapter. Goes on from a checkpoint in the folder.
@@ -47,13 +48,13 @@ def warm_up(
     fields |= {"output_dir": str(folder), "max_steps": steps, "seed": seed, "max_length": None, "packing": False}
     fields |= {"dataset_kwargs": {"skip_prepare_dataset": True}, "remove_unused_columns": False, "disable_tqdm": True}
     config = SFTConfig(**fields)
-    numbers = _number_ids(tokenizer) if vary_numbers else []
+    exchanged = [*(_number_ids(tokenizer) if vary_numbers else ()), *(_word_ids(tokenizer, g) for g in vary_words)]
     trainer = SFTTrainer(
         model=model,
         args=config,
         train_dataset=Dataset.from_list([labelled(row) for row in demonstrations]),
         processing_class=tokenizer,
-        data_collator=Padding(tokenizer.pad_token_id, numbers, seed),
+        data_collator=Padding(tokenizer.pad_token_id, exchanged, seed),
         callbacks=[watch],
         peft_config=peft_config,
     )
@@ -73,15 +74,15 @@ def labelled(row: Row) -> dict[str, list[int]]:
 
 
 class Padding:
-    """Puts rows of different length into one batch, and exchanges numbers, the same ones throughout a row.
+    """Puts rows of different length into one batch, and exchanges tokens, the same ones throughout a row.
 
-    `numbers` are groups of tokens that may stand for one another, for example all numbers of two digits.
+    `groups` are tokens that may stand for one another, for example all numbers of two digits.
     """
 
-    def __init__(self, pad: int, numbers: Sequence[Sequence[int]], seed: int) -> None:
+    def __init__(self, pad: int, groups: Sequence[Sequence[int]], seed: int) -> None:
         self._pad = pad
-        self._numbers = [frozenset(group) for group in numbers]
-        self._choices = [sorted(group) for group in numbers]
+        self._groups = [frozenset(group) for group in groups]
+        self._choices = [sorted(group) for group in groups]
         self._rng = random.Random(seed)  # noqa: S311 (reproducible on purpose)
 
     def __call__(self, features: list[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
@@ -98,9 +99,9 @@ class Padding:
         return {name: torch.tensor(values) for name, values in batch.items()}
 
     def _exchange(self, ids: Sequence[int]) -> dict[int, int]:
-        """Another number for each that is in a row; different ones stay different."""
+        """Another token for each of a row's that is in a group; different ones stay different."""
         exchanged: dict[int, int] = {}
-        for group, choices in zip(self._numbers, self._choices, strict=True):
+        for group, choices in zip(self._groups, self._choices, strict=True):
             there = sorted(group.intersection(ids))
             exchanged |= zip(there, self._rng.sample(choices, len(there)), strict=True)
         return exchanged
@@ -118,3 +119,12 @@ def _number_ids(tokenizer: Any) -> list[list[int]]:
     if len(by_length.get(1, ())) != 10:
         raise UserError("warmup.vary_numbers needs a tokenizer with a token of its own for each digit.")
     return list(by_length.values())
+
+
+def _word_ids(tokenizer: Any, words: Sequence[str]) -> list[int]:
+    """The tokens of words. Raises UserError where one is more than a token."""
+    found = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in words]
+    for word, ids in zip(words, found, strict=True):
+        if len(ids) != 1:
+            raise UserError(f"warmup.vary_words: {word!r} is {len(ids)} tokens; only words of one can be exchanged.")
+    return [ids[0] for ids in found]

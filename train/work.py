@@ -225,6 +225,7 @@ def _warm_up(
         watch=watch,
         seed=config.seed,
         vary_numbers=config.warmup.vary_numbers,
+        vary_words=config.warmup.vary_words,
         peft_config=_lora(config),
     )
     if watch.stopped:
