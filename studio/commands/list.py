@@ -45,6 +45,7 @@ def list_command(as_json: bool, workspace: str | None) -> None:
                         "audit": item.audit,
                         "concept": item.concept,
                         "aside": item.aside,
+                        "review": item.review,
                     }
                     for item in summaries
                 ]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from pipeline.words import number_of
 from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+
+if TYPE_CHECKING:
+    from curation.review import Entry
 
 
 @click.command("review")
@@ -84,12 +88,18 @@ def review_command(
         totals = {"open": still_open, "decided": len(found) - still_open}
         print_json({"items": [entry.document() for entry in shown], "summary": totals})
         return
+    if export is None and item is None:
+        print_queue(shown)
+    say(f"{number_of(still_open, 'item')} to decide about, {len(found) - still_open} decided")
+
+
+def print_queue(entries: list[Entry]) -> None:
+    """Print items, a line each."""
     print_table(
         ["item", "environment", "", "what", "where", "message", "decision", "by"],
         [
             (e.item.key, e.item.environment, e.item.severity, e.item.code, e.item.where, e.item.message, e.decision,
              e.review and e.review.reviewer)
-            for e in shown
+            for e in entries
         ],
     )  # fmt: skip
-    say(f"{number_of(still_open, 'item')} to decide about, {len(found) - still_open} decided")

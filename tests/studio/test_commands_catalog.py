@@ -138,6 +138,8 @@ class TestList:
             "check": None,
             "audit": None,
             "concept": None,
+            "aside": None,
+            "review": None,
         }
         assert (clinic["name"], clinic["tables"]) == ("clinic", None)
 
