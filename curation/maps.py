@@ -127,7 +127,7 @@ def write_page(
     figure.update_yaxes(visible=False, scaleanchor="x")
     draft = path.with_name(f"{path.name}.new")
     try:
-        draft.write_text(figure.to_html(include_plotlyjs=True, full_html=True), "utf-8")
+        draft.write_text(figure.to_html(include_plotlyjs=True, full_html=True, default_height="95vh"), "utf-8")
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)

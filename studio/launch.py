@@ -82,6 +82,10 @@ def going_on(run: Run) -> tuple[str, ...] | None:
         return ("eval", run.config["suite"], "--resume", "--run", str(run.id))
     if run.kind == "ablation" and "preset" in run.config:  # one that trains; the others are asked for anew
         return ("ablate", run.config["ablation"], "--resume", str(run.id))
+    if run.kind == "diversity":
+        # What was embedded before is kept.
+        words = (word for name, value in run.config.items() for word in (f"--{name}", str(value)))
+        return ("diversity", "--keep", *words)
     if run.kind in ("check", "audit") and (names := run.config.get("environments")):
         # What was judged before is kept: asking again judges the rest.
         return (

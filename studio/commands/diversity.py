@@ -66,6 +66,14 @@ SHOWN = 20
 @click.option(
     "--layout", type=click.Choice(["umap", "pca"]), default="umap", show_default=True, help="How the map is laid out."
 )
+@click.option(
+    "--decide",
+    "decisions",
+    type=(click.Choice(["keep", "merge", "drop", "forget"]), str, str),
+    multiple=True,
+    metavar="WHAT A B",
+    help="About two near-duplicates: keep both, merge B into A, drop B, or forget what was decided. Repeatable.",
+)
 @click.option("--judge", type=click.IntRange(1), metavar="N", help="Ask about N pairs, to calibrate the threshold.")
 @click.option(
     "--name-by", metavar="MODEL", help="Let a profile of the settings name the concepts [default: their words]."
@@ -89,6 +97,8 @@ def diversity_command(**options: Any) -> None:
         awm-studio diversity --against ../release --map concepts.html
 
         awm-studio diversity --judge 50
+
+        awm-studio diversity --decide merge uber lyft --decide drop biblio shelfmark
     """
     from pathlib import Path
 
@@ -96,6 +106,7 @@ def diversity_command(**options: Any) -> None:
 
     require("concepts", "Counting concepts")
     from curation.diversity import document, keep_concepts
+    from curation.duplicates import Decision, decide
     from curation.embeddings import choose_model
     from curation.landscape import keep_landscape, make_landscape
     from curation.maps import Layout, require_format
@@ -110,6 +121,8 @@ def diversity_command(**options: Any) -> None:
     with open_workspace(options["workspace"]) as opened, _progress(opened, options) as progress:
         effort = {"threads": options["threads"], "progress": progress}
         layout = Layout(options["layout"])
+        for what, stays, leaves in options["decisions"]:
+            decide(opened.catalog, stays, leaves, None if what == "forget" else Decision(what), leaves=leaves)
         version = opened.catalog.newest_version()
         model = choose_model(opened.settings, options["model"], options["base_url"])
         found = survey(opened, view, model, **asked, **effort)
@@ -127,11 +140,14 @@ def diversity_command(**options: Any) -> None:
         if options["keep"]:
             landscape = make_landscape(opened, found, where=options["where"], version=version, layout=layout)
             keep_landscape(opened.path, landscape)
+        decided = {(found.a, found.b): found.decision for found in opened.catalog.decisions()}
     if options["as_json"]:
-        beside = {"missing": found.lacking, "calibration": found.calibration, "against": comparison}
-        print_json(document(measured, view, model) | beside)
+        said = document(measured, view, model)
+        for pair in said["near_duplicates"]:
+            pair["decision"] = decided.get(tuple(sorted((pair["a"], pair["b"]))))
+        print_json(said | {"missing": found.lacking, "calibration": found.calibration, "against": comparison})
     else:
-        _print(measured, view.value, found.lacking)
+        _print(measured, view.value, found.lacking, decided)
         if comparison:
             _print_comparison(comparison, options["against"])
 
@@ -190,7 +206,7 @@ def _write_map(workspace: Path, path: Path, found: Survey, measured: Diversity, 
     say(f"Map: {path}")
 
 
-def _print(measured: Diversity, view: str, lacking: Sequence[str]) -> None:
+def _print(measured: Diversity, view: str, lacking: Sequence[str], decided: Mapping[tuple[str, str], str]) -> None:
     pairs = measured.duplicate_pairs
     print_table(
         ["", ""],
@@ -218,8 +234,9 @@ def _print(measured: Diversity, view: str, lacking: Sequence[str]) -> None:
         print_table([key, "environments", "concepts", "only here"], shown)
     if pairs:
         names = [item.name for item in measured.items]
-        shown = [(names[p.a], names[p.b], f"{p.similarity:.2f}") for p in measured.duplicates[:SHOWN]]
-        print_table(["near-duplicate", "of", "similarity"], shown)
+        alike = [(*sorted((names[p.a], names[p.b])), f"{p.similarity:.2f}") for p in measured.duplicates[:SHOWN]]
+        shown = [(a, b, similarity, decided.get((a, b))) for a, b, similarity in alike]
+        print_table(["near-duplicate", "of", "similarity", "decision"], shown)
     if lacking:
         have = "has" if len(lacking) == 1 else "have"
         names = ", ".join(lacking[:5]) + (" …" if len(lacking) > 5 else "")

@@ -18,7 +18,8 @@ from curation.landscape import kept_landscape
 from pipeline.errors import UserError
 from pipeline.workspace import Workspace
 from studio.cli import awm_studio
-from tests.curation.sets import new_workspace
+from studio.launch import going_on
+from tests.curation.sets import KNOWN, fill, new_workspace
 
 NGRAMS = ("--model", "ngrams", "--threshold", "0.4")
 
@@ -159,6 +160,34 @@ def test_what_is_not_installed_is_named_with_its_extra(workspace: Path, monkeypa
     monkeypatch.setattr("curation.extras.missing", lambda extra: ("umap",))
     with pytest.raises(UserError, match=r"umap, which is not installed: make install-all"):
         run(workspace, "diversity")
+
+
+def test_near_duplicates_are_decided_from_the_command_line_too(workspace: Path) -> None:
+    with Workspace.open(workspace) as opened:
+        fill(opened, [("Cabbie", "rides", KNOWN[0][2].replace("Uber", "Cabbie"), KNOWN[0][3])])
+    found = facts(workspace, "diversity", *NGRAMS, "--decide", "merge", "uber", "cabbie")
+    decisions = {(pair["a"], pair["b"]): pair["decision"] for pair in found["near_duplicates"]}
+    assert decisions["cabbie", "uber"] == "merge"
+    assert set(decisions.values()) == {"merge", None}
+    rows = {row["name"]: row["aside"] for row in facts(workspace, "list")["environments"]}
+    assert {name for name, aside in rows.items() if aside} == {"cabbie"}
+    assert "merge" in run(workspace, "diversity", *NGRAMS).stdout
+    found = facts(workspace, "diversity", *NGRAMS, "--decide", "forget", "uber", "cabbie")
+    assert {pair["decision"] for pair in found["near_duplicates"]} == {None}
+    with pytest.raises(UserError, match="Did you mean uber"):
+        run(workspace, "diversity", *NGRAMS, "--decide", "keep", "ubr", "lyft")
+
+
+def test_a_measurement_that_was_interrupted_can_be_gone_on_with(workspace: Path) -> None:
+    run(workspace, "diversity", *NGRAMS, "--keep", "--layout", "pca", "--view", "tasks")
+    with Workspace.open(workspace) as opened:
+        [done] = opened.catalog.runs()
+    command = going_on(done)
+    assert command is not None
+    run(workspace, *command)
+    landscape = kept_landscape(workspace)
+    assert landscape is not None
+    assert (landscape.survey.view, landscape.survey.threshold) == ("tasks", 0.4)
 
 
 def runs(workspace: Path) -> list[tuple[str, str]]:
