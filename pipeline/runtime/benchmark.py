@@ -205,6 +205,7 @@ def _memory(loaded: Sequence[Loaded]) -> dict[str, Any]:
 
 def _compared(ours: Mapping[str, Any], theirs: Sequence[HttpFigures]) -> dict[str, Any]:
     start = median(figures.start_cpu_s for figures in theirs)
+    in_session = median(figures.mcp_session_call_cpu_s for figures in theirs)
     over_mcp = median(figures.mcp_call_cpu_s for figures in theirs)
     over_http = median(figures.http_call_cpu_s for figures in theirs)
     floor = median(figures.floor_cpu_s for figures in theirs)
@@ -213,6 +214,7 @@ def _compared(ours: Mapping[str, Any], theirs: Sequence[HttpFigures]) -> dict[st
         "floor": {"sql_us": _round(floor * 1e6)},
         "server": {
             "start_cpu_ms": _round(start * 1e3),
+            "mcp_session_call_us": _round(in_session * 1e6),
             "mcp_call_us": _round(over_mcp * 1e6),
             "http_call_us": _round(over_http * 1e6),
             "memory_kb": round(memory),
@@ -221,7 +223,8 @@ def _compared(ours: Mapping[str, Any], theirs: Sequence[HttpFigures]) -> dict[st
         "ratios": {
             "new_instance": round(start * 1e6 / ours["new_instance_us"]),
             "reset": round(start * 1e6 / ours["reset_us"]),
-            "call": _round(over_mcp * 1e6 / ours["call_us"]),
+            "call": _round(in_session * 1e6 / ours["call_us"]),
+            "call_open_session": _round(over_mcp * 1e6 / ours["call_us"]),
             "call_plain_http": _round(over_http * 1e6 / ours["call_us"]),
             "cached_call": _round(ours["uncached_call_us"] / ours["cached_call_us"]),
             "memory": _round(memory / ours["memory_kb_per_instance"]),

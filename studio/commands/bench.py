@@ -29,7 +29,8 @@ ROWS = (
 RATIOS = (
     ("new instance, cheaper by", "new_instance"),
     ("reset, cheaper by", "reset"),
-    ("call over MCP, cheaper by", "call"),
+    ("call over MCP in a session of its own, cheaper by", "call"),
+    ("call over MCP in an open session, cheaper by", "call_open_session"),
     ("call over plain HTTP, cheaper by", "call_plain_http"),
     ("memory, smaller by", "memory"),
 )
@@ -71,7 +72,8 @@ def runtime_command(names: tuple[str, ...], as_json: bool, workspace: str | None
         ["one server process an instance", "", ""],
         [
             ("start", server["start_cpu_ms"], "ms, CPU"),
-            ("call over MCP", server["mcp_call_us"], "µs, CPU"),
+            ("call over MCP in a session of its own", server["mcp_session_call_us"], "µs, CPU"),
+            ("call over MCP in an open session", server["mcp_call_us"], "µs, CPU"),
             ("call over plain HTTP", server["http_call_us"], "µs, CPU"),
             ("memory", server["memory_kb"], "KB"),
             ("the SQL of a call by itself", figures["floor"]["sql_us"], "µs, CPU"),
