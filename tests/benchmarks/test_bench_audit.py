@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,7 +31,7 @@ DOMAINS_WITH_FAULTS = 10
 
 
 @contextmanager
-def audits(environments: Sequence[Environment]) -> Iterator[list[EnvironmentAudit]]:
+def audits(environments: Sequence[Environment]) -> Generator[list[EnvironmentAudit]]:
     """The audits of environments, two at a time."""
     with Host() as host, ThreadPoolExecutor(WORKERS) as pool:
         yield list(pool.map(lambda one: audit_environment(one, host), environments))
