@@ -19,6 +19,7 @@ from studio.screens.choose import ChooseScreen
 from studio.screens.first_steps import FirstStepsScreen
 from studio.screens.frame import Framed
 from studio.widgets.cells import count
+from studio.widgets.environment.audit import Audit
 from studio.widgets.environment.code import Code
 from studio.widgets.environment.detail import Detail
 from studio.widgets.environment.findings import Findings, place
@@ -353,9 +354,12 @@ class EnvironmentsScreen(Framed):
         dossier, pane = self.detail.dossier, self.detail.pane
         if dossier is None:
             return
-        row = pane.grid.row if isinstance(pane, Findings) else None
-        code, where = (row.code, row.where) if row is not None else ("", "")
-        screen = FixesScreen(dossier.env.name, dossier.env.title, code=code, where=where)
+        where = ""
+        if isinstance(pane, Findings) and pane.grid.row is not None:
+            where = pane.grid.row.where
+        elif isinstance(pane, Audit) and pane.grid.row is not None:
+            where = f"verifier: task {pane.grid.row.task}, {pane.grid.row.mode} mode"
+        screen = FixesScreen(dossier.env.name, dossier.env.title, where=where)
         self.studio.push_screen(screen, self._back_from)
 
     @on(Grid.Selected, "Audit Grid")

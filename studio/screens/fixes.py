@@ -41,7 +41,7 @@ class Fixes(Listing):
 
 
 class FixesScreen(Framed):
-    """Opened on an environment, at the remedy for a finding where there is one."""
+    """Opened on an environment, at the remedy for what was found at one place of it where there is one."""
 
     MODE = "environments"
     ABOUT = (
@@ -51,11 +51,11 @@ class FixesScreen(Framed):
     )
     BINDINGS = bindings("fixes")
 
-    def __init__(self, environment: str, title: str, *, code: str = "", where: str = "") -> None:
+    def __init__(self, environment: str, title: str, *, where: str = "") -> None:
         super().__init__()
         self._environment = environment
         self._about = title
-        self._wanted = (code, where)
+        self._where = where
 
     def body(self) -> Iterable[Widget]:
         """Which environment, then the remedies."""
@@ -78,7 +78,7 @@ class FixesScreen(Framed):
             return
         listing.grid.empty = "Nothing that was found can be put right mechanically."
         listing.show_rows(found, of=self._environment)
-        listing.grid.go_to(lambda fix: (fix.code, fix.where) == self._wanted)
+        listing.grid.go_to(lambda fix: fix.where == self._where)
 
     @work(exclusive=True, group="apply")
     async def action_apply(self) -> None:

@@ -240,7 +240,7 @@ def _evidence(
 def _changed(made: Mapping[str, Any], known: bool) -> list[Piece]:
     """What was changed for a probe, by table; the Changes tab has the rows."""
     if not known:
-        return [("no known solution was there to change", "muted")]
+        return [("nothing: the environment has no solution of its own to change", "muted")]
     counts = [
         f"{table}: " + ", ".join(f"{len(rows)} {word}" for word, rows in kinds.items() if rows)
         for table, kinds in made.items()

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from curation.fixes.proposals import fixes_of
-from curation.review import RUBRIC, Decision, Entry, Item, decide, queue
+from curation.review import RUBRIC, Decision, Entry, Item, decide, entries, queue
 from curation.review_export import export_reviews
 from studio.actions import bindings
 from studio.bridge import News
@@ -197,7 +197,7 @@ class ReviewScreen(Framed):
         fixes = await self.studio.ask(fixes_of, workspace.catalog, entry.item.environment) or []
         if any(fix.where == entry.item.where for fix in fixes):
             item = entry.item
-            self.studio.push_screen(FixesScreen(item.environment, item.environment, code=item.code, where=item.where))
+            self.studio.push_screen(FixesScreen(item.environment, item.environment, where=item.where))
         else:
             await self._decide(Decision.fix)
             self.notify("Noted as to be fixed: there is no mechanical remedy for it.")
@@ -225,10 +225,17 @@ class ReviewScreen(Framed):
             if answer is None:
                 return
             reason = answer
-        item = entry.item
-        about = (workspace.catalog, item.environment, item.key, decision)
-        if await self.studio.ask(decide, *about, reviewer=person().name, reason=reason):
-            await self._read()
+        catalog, name = workspace.catalog, entry.item.environment
+        if not await self.studio.ask(
+            decide, catalog, name, entry.item.key, decision, reviewer=person().name, reason=reason
+        ):
+            return
+        # The other environments' items are as they were: reading all of a large workspace takes seconds.
+        now = {fresh.item.key: fresh for fresh in await self.studio.ask(entries, catalog, name) or ()}
+        self._entries = [
+            now.get(each.item.key, each) if each.item.environment == name else each for each in self._entries
+        ]
+        self._list()
 
     # Looking
 

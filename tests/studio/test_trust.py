@@ -266,6 +266,14 @@ async def test_a_remedy_is_shown_as_a_difference_and_made_by_the_person(desk: Pa
         await until(pilot, lambda: "insert_failed" not in {f.code for f in screen.detail.dossier.findings})
 
 
+async def test_f_on_a_verifier_shows_its_guard(trust_world: Path) -> None:
+    async with on_desk(trust_world) as (studio, pilot, _):
+        await pilot.press("f")
+        await until(pilot, lambda: isinstance(studio.screen, FixesScreen) and studio.screen.query_one(Fixes).grid.rows)
+        listing = studio.screen.query_one(Fixes)
+        await until(pilot, lambda: listing.grid.row.code == "guard" and "+MAY_CHANGE = {" in listing.source.text)
+
+
 async def test_fix_in_the_queue_opens_the_remedy_or_notes_that_there_is_work(desk: Path) -> None:
     async with reviewing(desk) as (studio, pilot, screen):
         screen.grid.go_to(lambda entry: entry.item.code == "insert_failed")
