@@ -63,8 +63,8 @@ class Warmup(BaseModel):
     """Whether numbers are exchanged, the same ones throughout a demonstration, each time it is shown: a tiny model is
     to copy numbers, not to learn them. Needs a tokenizer with a token for each digit."""
     vary_words: list[list[str]] = []
-    """Groups of words, names of records for example, that are exchanged with one another likewise. Each must be one
-    token."""
+    """Groups of words, names of records for example, that are exchanged with one another likewise, as far as they are
+    one token."""
     options: dict[str, Any] = {}
     """Further fields of `trl.SFTConfig`."""
 

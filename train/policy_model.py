@@ -20,7 +20,7 @@ def load_start(config: Model, corpus: Iterable[str], folder: Path) -> Path | str
         assert config.name is not None
         return config.name
     if not (folder / "config.json").is_file():
-        tokenizer = make_tokenizer(corpus, config.tiny.vocabulary)
+        tokenizer = make_tokenizer(corpus, config.tiny.vocabulary, config.tiny.digits)
         save(make_model(tokenizer, config.tiny), tokenizer, folder)
     return folder
 

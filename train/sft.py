@@ -122,9 +122,9 @@ def _number_ids(tokenizer: Any) -> list[list[int]]:
 
 
 def _word_ids(tokenizer: Any, words: Sequence[str]) -> list[int]:
-    """The tokens of words. Raises UserError where one is more than a token."""
+    """The tokens of those words that are one. Raises UserError where they are fewer than two."""
     found = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in words]
-    for word, ids in zip(words, found, strict=True):
-        if len(ids) != 1:
-            raise UserError(f"warmup.vary_words: {word!r} is {len(ids)} tokens; only words of one can be exchanged.")
-    return [ids[0] for ids in found]
+    whole = [ids[0] for ids in found if len(ids) == 1]
+    if len(whole) < 2:
+        raise UserError(f"warmup.vary_words: of {', '.join(words)} fewer than two are a token of their own.")
+    return whole

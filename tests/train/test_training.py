@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 pytest.importorskip("trl", reason="training needs the extra: pip install 'awm-studio[train]'")
@@ -23,10 +24,11 @@ import torch
 
 from curation.subset import TEST, TRAIN, Pick, Recipe, Subset, current_contents
 from pipeline.catalog import Catalog
-from pipeline.engine.lock import work_on, worker
+from pipeline.engine.lock import work_on
 from pipeline.errors import UserError
 from pipeline.loopback import listen, port_of
 from pipeline.workspace import Workspace
+from tests.train import tiny_worlds
 from tests.train.pantry import broken, fill, pantry
 from train import preflight, training_run, work
 from train.config import load, preset_names, preset_text
@@ -256,12 +258,12 @@ def test_what_a_training_takes_is_estimated(
     assert taken.instances == instances
     assert taken.most_tokens == taken.most_turns * load(name).most_tokens
     if parameters is None:
-        from tests.train.tiny_worlds import tokenizer
         from train.tiny import make_model
 
-        sizes = load(name).model.tiny
-        made = sum(p.numel() for p in make_model(tokenizer(), sizes.model_copy(update={"longest": 128})).parameters())
-        vocabulary = (sizes.vocabulary - len(tokenizer())) * sizes.hidden
+        sizes, tokenizer = load(name).model.tiny, tiny_worlds.tokenizer()
+        assert sizes is not None
+        made = sum(p.numel() for p in make_model(tokenizer, sizes).parameters())
+        vocabulary = (sizes.vocabulary - len(tokenizer)) * sizes.hidden
         assert taken.parameters == pytest.approx(made + vocabulary, rel=0.1)
     else:
         assert taken.parameters == (parameters or None)
@@ -295,10 +297,9 @@ def test_what_trl_does_not_take_fails_with_a_sentence(
 
 def test_a_model_that_cannot_be_read_fails_with_a_sentence(workspace: Workspace, tmp_path: Path) -> None:
     model = tmp_path / "model"
-    model.mkdir()
+    tiny_worlds.tokenizer().save_pretrained(model)
     (model / "config.json").write_text('{"model_type": "qwen3"}')
     (model / "model.safetensors").write_bytes(b"no weights")
-    (model / "chat_template.jinja").write_text("{{ messages }}")
     run = create(workspace, f"model.name={model}")
     code, folder = worked(workspace, run)
     assert (code, read_status(folder)["state"]) == (2, "failed")
@@ -428,28 +429,31 @@ def test_a_training_is_started_stopped_killed_and_gone_on_with_from_the_command_
         done = subprocess.run([sys.executable, "-m", "studio.cli", *there], capture_output=True, text=True, check=False)
         return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
-    def when(happens: Callable[[], object], run: int) -> None:
+    def works(pid: int) -> bool:
+        return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+    def when(happens: Callable[[], object], pid: int) -> None:
         """Wait until something has happened in a training that goes on."""
-        folder = workspace.runs / str(run)
         while not happens():
-            assert worker(folder) is not None or happens(), read_status(folder)
+            assert works(pid) or happens(), read_status(folder)
             threading.Event().wait(0.05)
 
     code, started = command("--preset", "cpu-tiny", "--subset", "both", "--steps", "3", "--detach", *sizes)
     assert code == 0, started
     run, folder = started["run"], workspace.runs / str(started["run"])
-    when(lambda: read_metrics(folder, "step"), run)
-    assert command("--stop", str(run))[0] == 0
-    when(lambda: worker(folder) is None, run)
+    when(lambda: read_status(folder).get("phase") in ("loading", "trying", "training"), started["pid"])
+    training_run.ask_to_stop(workspace, training_run.find(workspace, run))
+    when(lambda: not works(started["pid"]), started["pid"])
+    assert read_status(folder)["state"] == "stopped"
     stopped_at = len(read_metrics(folder, "step"))
-    assert read_status(folder)["state"] == ("stopped" if stopped_at < 3 else "done")
+    assert stopped_at < 3
 
     code, again = command("--resume", str(run), "--detach", "--json")
     assert code == 0, again
-    when(lambda: len(read_metrics(folder, "step")) > stopped_at or stopped_at == 3, run)
-    if (pid := worker(folder)) is not None:
-        os.kill(pid, signal.SIGKILL)
-        when(lambda: worker(folder) is None, run)
+    when(lambda: len(read_metrics(folder, "step")) > stopped_at, again["pid"])
+    if works(again["pid"]):
+        os.kill(again["pid"], signal.SIGKILL)
+        when(lambda: not works(again["pid"]), again["pid"])
 
     assert worked(workspace, training_run.find(workspace, run))[0] == 0
     figures = training_run.figures(workspace, training_run.find(workspace, run))
