@@ -50,7 +50,7 @@ pictures: install  ## make the README's pictures from the studio itself
 	$(BIN)/python -m tests.studio.pictures docs/pictures
 
 snapshots: install  ## accept how the studio's screens look now as how they should look
-	$(BIN)/pytest tests/studio/test_snapshots.py --snapshot-update
+	$(BIN)/pytest tests/studio/test_snapshots*.py --snapshot-update
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .ruff_cache .hypothesis .import_linter_cache

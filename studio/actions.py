@@ -287,7 +287,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("evaluate", "mark", "x", "Compare", "Mark the evaluation that another one is to be compared with, or not"),
     Action("evaluate", "export", "e", "Export", "Write the report as Markdown, CSV and HTML into the workspace"),
     Action("evaluate", "zoom", "z", "Zoom", "The evaluation alone, or beside the list", footer=False),
-    Action("evaluate", "next_tab", "right_square_bracket", "Next tab", "Result, tasks, compare, suites", footer=False),
+    Action("evaluate", "next_tab", "right_square_bracket", "Next tab", "Result, tasks, live, compare, suites", footer=False),
     Action("evaluate", "previous_tab", "left_square_bracket", "Tab before", "The tab before", footer=False),
     Action("evaluate", "refresh", "f5", "Look again", "Look again which suites can be run here", footer=False),
     Action("evaluate", "back", "escape", "Back", "Back to the list, then unmark", footer=False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,9 @@ from typing import Any
 
 from pipeline.errors import UserError
 from train.json_lines import drop_cut_line, json_line, read_json_line
+
+LAST_BYTES = 256 * 1024
+"""Of a log, what is looked at for its newest entries: some dozens."""
 
 
 @dataclass
@@ -44,6 +48,19 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
                     yield read_json_line(line)
     except FileNotFoundError:
         return
+
+
+def read_last(path: Path, most: int = LAST_BYTES) -> list[dict[str, Any]]:
+    """The newest entries of a log that are within its last `most` bytes; a long log is not read for them."""
+    try:
+        with path.open("rb") as file:
+            begin = max(0, file.seek(0, os.SEEK_END) - most)
+            file.seek(begin)
+            lines = file.read().splitlines(keepends=True)
+    except FileNotFoundError:
+        return []
+    whole = lines[1:] if begin else lines  # the first one may have been cut
+    return [read_json_line(line) for line in whole if line.endswith(b"\n")]
 
 
 def summed(path: Path) -> dict[str, int]:

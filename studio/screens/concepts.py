@@ -23,6 +23,7 @@ from studio.concept_reading import VIEWS, Reading, headline, keep, pairs, point_
 from studio.screens.ask import AskScreen
 from studio.screens.choose import ChooseScreen
 from studio.screens.duplicates import DuplicatesScreen
+from studio.screens.environments import EnvironmentsScreen
 from studio.screens.frame import Framed
 from studio.screens.judge import JudgeScreen
 from studio.screens.new_run import NewRunScreen
@@ -352,6 +353,16 @@ class ConceptsScreen(Framed):
         if kept is not None:
             said = f"{number_of(kept, 'environment')} now say their concept: in the list, and in filters."
             self.notify(said, title=f"Concepts at {found.threshold:.2f}")
+
+    async def action_open(self) -> None:
+        """To the environment under the cursor, in the list of environments."""
+        name = self._current
+        if not name:
+            return
+        await self.studio.switch_mode("environments")
+        screen = self.studio.screen
+        if not isinstance(screen, EnvironmentsScreen) or not screen.grid.go_to(lambda row: row.name == name):
+            self.studio.notify(f"{name} is not in the list as it is now: clear its filter.", markup=False)
 
     @work(exclusive=True, group="figure")
     async def action_save_figure(self) -> None:

@@ -18,14 +18,15 @@ from studio.bridge import News
 from studio.evaluation_watch import EvaluationWatch
 from studio.screens.choose import ChooseScreen
 from studio.screens.frame import Framed
-from studio.widgets.cells import duration, one_line
-from studio.widgets.evaluation.bars import result_lines, so_far_lines
+from studio.widgets.cells import one_line
 from studio.widgets.evaluation.comparison import Comparison
 from studio.widgets.evaluation.detail import EvaluationDetail
+from studio.widgets.evaluation.heading import done_cell, head, result, score_cell
+from studio.widgets.evaluation.live import read_live
 from studio.widgets.evaluation.suites import Suites, summary_line
 from studio.widgets.evaluation.tasks import EvaluatedTasks, TaskRow, task_rows
 from studio.widgets.grid import Cell, Column, Grid
-from studio.widgets.lines import Piece, as_content
+from studio.widgets.lines import as_content
 from studio.widgets.source import Source
 from studio.widgets.states import state
 from train.evaluate import KIND
@@ -69,8 +70,8 @@ class EvaluateScreen(Framed):
             Column("id", "run", lambda watch: str(watch.run.id), width=3, right=True),
             Column("state", "state", lambda watch: state(watch.state), width=13),
             Column("suite", "suite", lambda watch: (watch.suite, "name"), width=12),
-            Column("score", "score", _score_cell, width=5, right=True),
-            Column("done", "judged", _done_cell, width=9, right=True, drop=1),
+            Column("score", "score", score_cell, width=5, right=True),
+            Column("done", "judged", done_cell, width=9, right=True, drop=1),
             Column("model", "model", lambda watch: (watch.model, "muted"), width=14, flex=1, drop=2),
         )
 
@@ -150,7 +151,8 @@ class EvaluateScreen(Framed):
             self._looking = False
         if changed:
             self.grid.redraw()
-        if changed and any(watch in changed for watch in (self.current, self._before())):
+        live = self.detail.active == "live" and self.current is not None and self.current.is_running
+        if live or (changed and any(watch in changed for watch in (self.current, self._before()))):
             self._show()
         else:
             self._say_head()
@@ -180,9 +182,11 @@ class EvaluateScreen(Framed):
         watch = self.current
         match self.detail.active:
             case "result":
-                self.query_one("#scores", Source).show_lines(_result(watch))
+                self.query_one("#scores", Source).show_lines(result(watch))
             case "tasks":
                 await self._show_tasks(watch)
+            case "live":
+                await self._show_live(watch)
             case "versus":
                 await self._show_comparison(watch)
             case "suites":
@@ -196,6 +200,17 @@ class EvaluateScreen(Framed):
         await self.studio.ask(watch.rollouts.catch_up)
         rows = task_rows(items_of(watch.report), watch.rollouts.of_step(None))
         tasks.show_rows(rows, of=str(watch.run.id))
+
+    async def _show_live(self, watch: EvaluationWatch | None) -> None:
+        """What goes on; the view stays at the end if it was there."""
+        if watch is None:
+            return
+        lines = await self.studio.ask(read_live, watch.folder)
+        source = self.query_one("#going-on", Source)
+        at_end = source.is_vertical_scroll_end
+        at = source.scroll_offset.y
+        source.show_lines(lines or [])
+        source.scroll_to(y=source.virtual_size.height if at_end else at, animate=False, force=True)
 
     async def _show_comparison(self, watch: EvaluationWatch | None) -> None:
         comparison, before = self.query_one(Comparison), self._before()
@@ -365,43 +380,6 @@ class EvaluateScreen(Framed):
             self.marked = None
             self.grid.redraw()
             self._show()
-
-
-def head(watch: EvaluationWatch) -> list[Piece]:
-    """The line above: state, how far, the pass rate, the pace, the time that is left."""
-    pieces: list[Piece] = [(f"run {watch.run.id} ", "strong"), state(watch.state)]
-    if watch.done is not None:
-        pieces += [(" │ ", "muted"), ("{}/{}".format(*watch.done), "")]
-    score = watch.score
-    if score is not None:
-        so_far = " so far" if watch.is_running else ""
-        pieces += [(f"  passed {score.estimate:.1%} ({score.low:.0%}–{score.high:.0%}){so_far}", "ok")]
-    if watch.a_minute is not None:
-        pieces += [(" │ ", "muted"), (f"{watch.a_minute:.1f}/min", "")]
-    if watch.left_s is not None:
-        pieces += [(f"  ETA {duration(watch.left_s)}", "")]
-    if watch.excluded:
-        pieces += [(" │ ", "muted"), (f"left out {watch.excluded}", "warn")]
-    return [*pieces, (" │ ", "muted"), (f"{watch.suite} · {watch.model}", "muted")]
-
-
-def _score_cell(watch: EvaluationWatch) -> Cell:
-    return "·" if watch.score is None else f"{watch.score.estimate:.3f}"
-
-
-def _done_cell(watch: EvaluationWatch) -> Cell:
-    return "·" if watch.done is None else "{}/{}".format(*watch.done)
-
-
-def _result(watch: EvaluationWatch | None) -> list[list[Piece]]:
-    if watch is None:
-        return [[("n starts an evaluation; Suites says what can be run.", "muted")]]
-    if watch.report is None:
-        if watch.is_running and watch.progress is not None:
-            said = "Intervals come by task once it is done; until then tries count as if they were independent."
-            return [*so_far_lines(watch.progress, watch.score), [], [(said, "muted")]]
-        return [[("It has not said anything yet." if watch.is_running else "It has no report: r goes on.", "muted")]]
-    return result_lines(watch.report)
 
 
 def _catch_up(watches: Sequence[EvaluationWatch]) -> list[EvaluationWatch]:

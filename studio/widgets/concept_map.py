@@ -68,6 +68,8 @@ class ConceptMap(Lines):
         self._centre: Point = (0.0, 0.0)
         self._cells: dict[tuple[int, int], int] = {}
         self._places: dict[int, tuple[int, int]] = {}
+        self._hidden = 0
+        self._styles: dict[str, Style] = {}
 
     # What is shown
 
@@ -95,7 +97,7 @@ class ConceptMap(Lines):
 
     def _place(self) -> None:
         """Give each point that is in sight a cell, in the order of the points."""
-        self._cells, self._places = {}, {}
+        self._cells, self._places, self._hidden = {}, {}, 0
         width, height = self.size
         for number in range(len(self._points)):
             x, y = self._cell(number)
@@ -107,6 +109,8 @@ class ConceptMap(Lines):
                     self._cells[cell] = number
                     self._places[number] = cell
                     break
+            else:
+                self._hidden += 1
 
     def _cell(self, number: int) -> tuple[int, int]:
         """Where a point belongs, in cells; also outside the widget."""
@@ -125,6 +129,7 @@ class ConceptMap(Lines):
     def notify_style_update(self) -> None:
         """Redraw in the new theme."""
         super().notify_style_update()
+        self._styles.clear()
         self.refresh()
 
     # Drawing
@@ -133,6 +138,8 @@ class ConceptMap(Lines):
         """One row of cells."""
         if not self._points:
             return self.strip([(" ", ""), *(self.empty[y] if y < len(self.empty) else ())], self.rich_style)
+        if self._hidden and y == self.size.height - 1:
+            return self.strip([(f" {self._hidden:,} more are under these: + zooms in", "warn")], self.rich_style)
         segments = list(self._segments(y))
         return Strip(segments).crop_extend(0, self.size.width, self.rich_style)
 
@@ -141,7 +148,7 @@ class ConceptMap(Lines):
         for x in range(self.size.width):
             number = self._cells.get((x, y))
             if number is not None:
-                yield Segment(" " * (x - at), self.rich_style)
+                yield Segment(" " * (x - at), self._ink(""))
                 yield Segment(self._glyph(number), self._style(number))
                 at = x + 1
 
@@ -151,13 +158,18 @@ class ConceptMap(Lines):
     def _style(self, number: int) -> Style:
         label = self._labels[number]
         lit = label == (self.concept if self.spotlight is None else self.spotlight)
-        if number in self._aside or (self.spotlight is not None and not lit):
-            style = self.rich_style + self.tone("muted")
-        else:
-            style = self.rich_style + self.get_component_rich_style(look(label)[1], partial=True)
+        dim = number in self._aside or (self.spotlight is not None and not lit)
+        style = self._ink("tone--muted" if dim else look(label)[1])
         if number == self.cursor:
             return style + Style(reverse=True, bold=True)
         return style + Style(bold=True) if lit else style
+
+    def _ink(self, name: str) -> Style:
+        """The style of a component class on this widget's background, worked out once a theme."""
+        if name not in self._styles:
+            own = self.get_component_rich_style(name, partial=True) if name else Style.null()
+            self._styles[name] = self.rich_style + own
+        return self._styles[name]
 
     # The cursor
 

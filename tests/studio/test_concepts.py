@@ -193,6 +193,25 @@ async def test_in_a_narrow_terminal_the_list_takes_the_place_of_the_map(seen: Pa
         assert screen.map.display
 
 
+async def test_the_environment_under_the_cursor_is_a_key_away(seen: Path) -> None:
+    async with concepts_on(seen) as (studio, pilot, screen):
+        await pilot.press("right", "down")
+        wanted = current(screen)
+        await pilot.press("o")
+        await until(pilot, lambda: studio.current_mode == "environments")
+        assert studio.screen.current.name == wanted
+
+
+async def test_more_points_than_cells_are_counted(seen: Path) -> None:
+    async with concepts_on(seen) as (_, pilot, screen):
+        screen.map.show([(0.0, 0.0)] * 500)
+        screen.map.colour([0] * 500)
+        drawn = len(screen.map._places)
+        last = screen.map.render_line(screen.map.size.height - 1).text
+        assert f"{500 - drawn} more are under these" in last
+        await pilot.pause()
+
+
 # Measuring
 
 

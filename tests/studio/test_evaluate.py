@@ -28,7 +28,9 @@ from studio.widgets.source import Source
 from tests.studio.conftest import studio_on, until
 from tests.studio.evaluations import INCOMPLETE, NOT_INSTALLED, READY, fill_with_evaluations
 from train import evaluate
+from train.harness.plan import CALLS
 from train.json_lines import json_line
+from train.rollout_run import LIVE
 
 RECORDED = Path(__file__).parents[1] / "train" / "harness" / "recorded"
 
@@ -72,7 +74,7 @@ async def at(pilot: Pilot[None], screen: EvaluateScreen, number: int, tab: str =
 
 
 def said(screen: EvaluateScreen, name: str) -> str:
-    return str(screen.query_one(f"#{name}", Static).content)
+    return str(screen.query_one(f"#{name}", Static).content).replace("\N{NO-BREAK SPACE}", " ")
 
 
 async def test_the_suites_are_told_with_what_each_is_missing(evaluations: Path) -> None:
@@ -236,6 +238,29 @@ async def test_a_report_is_exported(evaluations: Path) -> None:
         place = evaluations / "reports"
         await until(pilot, (place / "evaluation-2.html").exists)
         assert sorted(path.suffix for path in place.iterdir()) == [".csv", ".html", ".md"]
+
+
+async def test_what_goes_on_is_shown_rollouts_or_what_went_through_the_proxy(evaluations: Path) -> None:
+    live = {"total": 64, "done": 30, "live": [{"key": "pantry0/0/3", "seconds": 4.2, "turn": 2, "doing": "thinking"}]}
+    (evaluations / "runs" / "5" / LIVE).write_bytes(json_line(live))
+    usage = {"prompt_tokens": 812, "completion_tokens": 40}
+    call = {"name": "cd", "arguments": '{"folder": "document"}'}
+    entry = {"t": 1767349230, "messages": 3, "tools": 18, "new": [{"role": "user", "content": "Go there."}],
+             "said": ["<think>so</think> I go."], "content": None, "calls": [call], "finish": "tool_calls",
+             "usage": usage, "seconds": 1.2, "error": "slow down"}  # fmt: skip
+    (evaluations / "runs" / "3" / CALLS).write_bytes(json_line(entry))
+    async with studio_on(evaluations) as (_, pilot):
+        screen = await opened(pilot)
+        going_on = screen.query_one("#going-on", Source)
+        await at(pilot, screen, 5, "live")
+        await until(pilot, lambda: "1 rollouts go on" in going_on.text)
+        assert "turn  2      4 s  thinking" in going_on.text
+        await at(pilot, screen, 3, "live")
+        await until(pilot, lambda: "3 messages, 18 tools  1 s, 812 → 40 tokens" in going_on.text)
+        assert 'cd({"folder": "document"})' in going_on.text
+        assert "✗ slow down" in going_on.text
+        await at(pilot, screen, 2, "live")
+        await until(pilot, lambda: "Nothing goes on" in going_on.text)
 
 
 async def test_what_is_missing_is_done_and_what_is_done_is_not(evaluations: Path, as_if: list[Any]) -> None:

@@ -16,7 +16,7 @@ from pipeline.llm.profiles import Profile
 from tests.llm_server import KEY, Answer, Raw, Say, Server, Status
 from train.protocol import LIST, SYSTEM, call_text, list_text
 from train.proxy import serving
-from train.proxy_log import read_log, summed
+from train.proxy_log import read_last, read_log, summed
 from train.sampling import sampled
 
 TOOLS = [
@@ -311,6 +311,18 @@ def test_every_request_is_in_the_log(tmp_path: Path) -> None:
     assert [message["content"] for message in second["new"]] == ["fine"]
     assert second["content"] == "Fine."
     assert totals == {"requests": 2, "asked": 3, "calls": 1, "errors": 0, "tokens_in": 30, "tokens_out": 15}
+
+
+def test_the_newest_requests_are_read_without_the_rest_of_the_log(tmp_path: Path) -> None:
+    with proxied(tmp_path, steps("Fine.")) as (harness, _, log):
+        for number in range(4):
+            harness.messages.append({"role": "user", "content": f"number {number}"})
+            harness.turn()
+    entries, line = list(read_log(log)), len(log.read_bytes()) // 4
+    assert read_last(log) == entries
+    assert read_last(log, 2 * line) == entries[-len(read_last(log, 2 * line)) :]
+    assert 0 < len(read_last(log, 2 * line)) < 4
+    assert read_last(tmp_path / "none") == []
 
 
 def test_the_model_that_is_served_is_listed(tmp_path: Path) -> None:

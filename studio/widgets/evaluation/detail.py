@@ -1,4 +1,4 @@
-"""One evaluation in tabs: its result, its tasks, a comparison, and the suites that can be run."""
+"""One evaluation in tabs: its result, its tasks, what goes on, a comparison, the suites that can be run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from studio.widgets.evaluation.tasks import EvaluatedTasks
 from studio.widgets.grid import Grid
 from studio.widgets.source import Source
 
-TABS = ("result", "tasks", "versus", "suites")
+TABS = ("result", "tasks", "live", "versus", "suites")
 
 
 class EvaluationDetail(Vertical):
@@ -27,6 +27,8 @@ class EvaluationDetail(Vertical):
                 yield Source(wrap=True, id="scores")
             with TabPane("Tasks", id="tasks"):
                 yield EvaluatedTasks(id="evaluated")
+            with TabPane("Live", id="live"):
+                yield Source(wrap=True, id="going-on")
             with TabPane("Compare", id="versus"):
                 yield Comparison(id="comparison")
             with TabPane("Suites", id="suites"):

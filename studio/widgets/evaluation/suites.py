@@ -17,6 +17,9 @@ ENTER = {"ready": "Enter starts an evaluation.", "not installed": "Enter install
 """What Enter does, by state."""
 
 
+UNBROKEN = "\N{NO-BREAK SPACE}"
+
+
 class Suites(Listing):
     """Each suite with its state; below, its parts and what they are missing."""
 
@@ -49,5 +52,6 @@ def summary_line(found: list[Readiness]) -> list[Piece]:
     pieces: list[Piece] = []
     for row in found:
         ready = row.state == "ready"
-        pieces += [(f"{row.title} ", "strong"), (f"{'✓' if ready else '✗'} {row.state}  ", "ok" if ready else "muted")]
+        told = f"{'✓' if ready else '✗'} {row.state}".replace(" ", UNBROKEN)
+        pieces += [(f"{row.title}{UNBROKEN}", "strong"), (f"{told}  ", "ok" if ready else "muted")]
     return pieces
