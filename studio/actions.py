@@ -231,6 +231,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("concepts", "next_sparse", "g", "Sparse", "To where the set is thinnest, then to the next such place"),
     Action("concepts", "make_here", "n", "Make here", "Make new scenarios of the kind under the cursor"),
     Action("concepts", "measure", "r", "Measure", "Compare all environments, in a process of its own"),
+    Action("concepts", "open", "o", "Open", "Go to the environment under the cursor", footer=False),
     Action("concepts", "save_figure", "S", "Save figure", "The map as an interactive page or a PNG", footer=False),
     Action("concepts", "keep", "w", "Write", "Write each environment's concept into the catalog", footer=False),
     Action(
