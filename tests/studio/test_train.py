@@ -14,6 +14,7 @@ from textual.widgets import Input, Select, Static
 from pipeline.engine.lock import work_on
 from pipeline.settings import Settings
 from pipeline.workspace import Workspace
+from studio import launch
 from studio.app import Studio
 from studio.screens.train import TrainScreen
 from studio.screens.train_new import NewTrainingScreen
@@ -171,6 +172,12 @@ async def test_a_stopped_training_goes_on_and_a_finished_one_does_not(
         await until(pilot, lambda: any("nothing to go on with" in note.message for note in studio._notifications))
         await pilot.press("down", "r")
         await until(pilot, lambda: started == [3])
+
+
+def test_a_training_can_be_gone_on_with_from_the_list_of_all_runs(made: Path) -> None:
+    with Workspace.open(made) as workspace:
+        run = training_run.find(workspace, 3)
+    assert launch.going_on(run) == ("train", "--resume", "3", "--detach")
 
 
 async def test_a_training_is_deleted_once_that_is_confirmed(trainings: Path) -> None:

@@ -63,7 +63,7 @@ def test_curves_are_made_of_the_figures_of_their_kind_of_event() -> None:
 
 
 def test_a_figure_that_is_no_number_is_a_gap() -> None:
-    assert curves_of([step(1, reward=None)]).charts == []  # type: ignore[arg-type]
+    assert curves_of([{**step(1), "reward": None}]).charts == []
 
 
 def test_every_chart_says_what_it_means() -> None:
