@@ -74,13 +74,13 @@ async def at(pilot: Pilot[None], screen: EvaluateScreen, number: int, tab: str =
 
 
 def said(screen: EvaluateScreen, name: str) -> str:
-    return str(screen.query_one(f"#{name}", Static).content).replace("\N{NO-BREAK SPACE}", " ")
+    return str(screen.query_one(f"#{name}", Static).content)
 
 
 async def test_the_suites_are_told_with_what_each_is_missing(evaluations: Path) -> None:
     async with studio_on(evaluations) as (_, pilot):
         screen = await opened(pilot)
-        assert "Held-out ✓ ready" in said(screen, "suites-head")
+        assert "Held-out ✓  BFCLv3 ✓" in said(screen, "suites-head")
         assert "τ²-bench ✗ not installed" in said(screen, "suites-head")
         screen.detail.open("suites")
         await until(pilot, lambda: len(screen.query_one("#suite-list Grid", Grid).rows) == 4)

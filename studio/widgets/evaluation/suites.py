@@ -17,9 +17,6 @@ ENTER = {"ready": "Enter starts an evaluation.", "not installed": "Enter install
 """What Enter does, by state."""
 
 
-UNBROKEN = "\N{NO-BREAK SPACE}"
-
-
 class Suites(Listing):
     """Each suite with its state; below, its parts and what they are missing."""
 
@@ -48,10 +45,10 @@ class Suites(Listing):
 
 
 def summary_line(found: list[Readiness]) -> list[Piece]:
-    """All suites in one line."""
+    """All suites in one line; of those that are ready a sign is enough."""
     pieces: list[Piece] = []
     for row in found:
         ready = row.state == "ready"
-        told = f"{'✓' if ready else '✗'} {row.state}".replace(" ", UNBROKEN)
-        pieces += [(f"{row.title}{UNBROKEN}", "strong"), (f"{told}  ", "ok" if ready else "muted")]
+        told = "✓" if ready else f"✗ {row.state}"
+        pieces += [(f"{row.title} ", "strong"), (f"{told}  ", "ok" if ready else "muted")]
     return pieces
