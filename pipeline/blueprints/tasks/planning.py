@@ -25,8 +25,8 @@ OPENINGS = ("", "", "Please", "I need you to", "Could you please", "I want you t
 """What an instruction may begin with."""
 
 _NO_INSTRUCTION = """
-a after all among are as at by does during everybody for from has how i if in is it just my no of on our over somebody
-taking the there these to we what whatever when where which who whose with
+a after all among are as at by does during everybody for from has how i if in is it just my no nobody of on our over
+somebody taking the there these to we what whatever when where which who whose with
 """
 NO_INSTRUCTION = frozenset(_NO_INSTRUCTION.split())
 """First words of a task that is not an instruction."""
