@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from curation.checks.workspace import check_workspace, summary
+from curation.review import Decision, decide, entries
 from pipeline.catalog import Catalog
 from pipeline.model import Author, AuthorKind, Part
 from pipeline.runtime.host import Host
@@ -132,3 +133,22 @@ def test_code_that_takes_its_worker_along_is_a_finding_and_the_rest_goes_on(cata
     worst = results["second"].findings[0]
     assert (results["second"].status, worst.severity) == ("fail", "error")
     assert results["first"].status == results["third"].status == "warn"
+
+
+def test_what_was_changed_and_changed_back_is_not_stale_any_more(catalog: Catalog) -> None:
+    before, _ = check(catalog)
+    catalog.put("second", Part.code, CODE, author=BY_TEST)
+    catalog.put("second", Part.code, "import nothing_like_this", author=BY_TEST)
+    assert catalog.summary("second").check == "stale"
+    assert check(catalog) == (before, 0)
+    assert catalog.summary("second").check == "fail"
+
+
+def test_a_waiver_still_holds_when_the_same_is_found_again(catalog: Catalog) -> None:
+    check(catalog)
+    for entry in entries(catalog, "second"):
+        decide(catalog, "second", entry.item.key, Decision.waive, reviewer="ada", reason="not used")
+    assert catalog.summary("second").check == "waived"
+    statuses, _ = check(catalog, again=True)
+    assert statuses["second"] == "fail", "what is found is told as it is"
+    assert catalog.summary("second").check == "waived"
