@@ -9,8 +9,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 
-from curation.estimates import Interval
-from train.rates import rate
+from curation.estimates import Interval, rate
 
 RESAMPLES = 2_000
 """Bootstrap resamples: the ends of a 95 % interval then vary by about a fiftieth of its width."""

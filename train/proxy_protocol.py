@@ -91,8 +91,11 @@ def _keys(before: Sequence[Chat], said: Chat) -> list[str]:
 
 @dataclass
 class _Exchange:
+    """What the model said and what came of it; `user` are those of its messages that a person wrote."""
+
     messages: list[Chat]
     lists: bool = False
+    user: list[Chat] = field(default_factory=list)
 
 
 def tools_of(body: Mapping[str, Any]) -> tuple[Tool, ...]:
@@ -136,8 +139,10 @@ def context_of(
                 where = exchanges[-1].messages if exchanges else head
                 where.append(_result(text_of(message), message.get("tool_call_id") or "", results_as))
             case _:
-                where = exchanges[-1].messages if exchanges else head
-                where.append({"role": "user", "content": text_of(message)})
+                wish = {"role": "user", "content": text_of(message)}
+                (exchanges[-1].messages if exchanges else head).append(wish)
+                if exchanges:
+                    exchanges[-1].user.append(wish)
     exchanges += [_inner(each, results_as) for each in inner]
     if foreign and not any(exchange.lists for exchange in exchanges):
         listing = Inner(list_text(), tool_listing(tools_of(body)), lists=True)
@@ -153,12 +158,8 @@ def _kept(exchanges: Sequence[_Exchange], window: int | None) -> list[Chat]:
     return [
         message
         for number, exchange in enumerate(exchanges)
-        for message in exchange.messages
-        if number in kept or (message["role"] == "user" and not message["content"].startswith(_AS_USER))
+        for message in (exchange.messages if number in kept else exchange.user)
     ]
-
-
-_AS_USER = "Tool response:\n"
 
 
 def _wish(body: Mapping[str, Any]) -> str:
@@ -182,7 +183,7 @@ def _said(text: str) -> Chat:
 
 def _result(text: str, call_id: str, results_as: Literal["tool", "user"]) -> Chat:
     if results_as == "user":
-        return {"role": "user", "content": f"{_AS_USER}{text}"}
+        return {"role": "user", "content": f"Tool response:\n{text}"}
     return {"role": "tool", "content": text, "tool_call_id": call_id}
 
 

@@ -14,9 +14,10 @@ import pytest
 from pipeline.errors import UserError
 from pipeline.llm.profiles import Profile
 from tests.llm_server import KEY, Answer, Raw, Say, Server, Status
-from train.protocol import LIST, SYSTEM, call_text, list_text
+from train.protocol import LIST, SYSTEM, call_text, list_text, tool_listing
 from train.proxy import serving
 from train.proxy_log import read_last, read_log, summed
+from train.proxy_protocol import Memory, context_of, tools_of
 from train.sampling import sampled
 
 TOOLS = [
@@ -128,6 +129,20 @@ def test_the_head_the_listing_and_the_last_exchanges_are_kept_and_no_user_messag
     assert all(text in told for text in ("How is Oslo?", *(f"And number {number}?" for number in range(5))))
     results = [message["content"] for message in last["messages"] if message["role"] == "tool"]
     assert results[1:] == ["result 3", "result 4"]
+
+
+def test_results_are_no_user_messages_where_a_server_takes_them_as_such() -> None:
+    call = {"id": "x", "function": {"name": "weather", "arguments": json.dumps(OSLO)}}
+    said = {"role": "assistant", "content": None, "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "x", "content": "sun"}
+    wish = {"role": "user", "content": "Tool response:\nis what I want to see."}
+    body = {"tools": TOOLS, "messages": [USER, said, result, wish, said, result]}
+    sent = context_of(body, Memory(), window=1, results_as="user")
+    assert [message["content"] for message in sent if message["role"] == "user"] == [
+        "How is Oslo?",
+        f"Tool response:\n{tool_listing(tools_of(body))}\n\n{wish['content']}",
+        "Tool response:\nsun",
+    ]
 
 
 def test_all_system_messages_follow_the_protocols_prompt(tmp_path: Path) -> None:
