@@ -9,9 +9,11 @@ from textual import on, work
 from textual.containers import Horizontal
 from textual.reactive import reactive
 from textual.widget import Widget
+from textual.widgets import Static
 
 from curation.extras import require
 from pipeline.errors import UserError
+from studio import launch
 from studio.actions import bindings
 from studio.bridge import News
 from studio.screens.choose import ChooseScreen
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 RELOAD_S = 1.0
 """The list is read again at most this often while something writes to the catalog."""
+KINDS = {"subset": "picks", "export": "exports to"}
+"""The kinds of runs that work on subsets, and how what they do is said."""
 EMPTY = "No subsets yet: b picks the environments worth training on."
 
 
@@ -51,7 +55,6 @@ class SubsetsScreen(Framed):
     )
     BINDINGS = bindings("subsets")
     COLUMNS = (
-        Column("mark", "", lambda row: " ", width=1),
         Column("name", "subset", lambda row: row.name, width=16, flex=3),
         Column("train", "envs", lambda row: f"{row.card['environments']['train']:,}", width=6, right=True),
         Column("test", "test", lambda row: f"{row.card['environments']['test']:,}", width=5, right=True, drop=2),
@@ -68,10 +71,12 @@ class SubsetsScreen(Framed):
         super().__init__()
         self._reload_wanted = False
         self._marked = ""
+        self._progress: dict[int, str] = {}
 
     def body(self) -> Iterable[Widget]:
-        """List and card."""
-        columns = (Column("mark", "", self._mark, width=1), *self.COLUMNS[1:])
+        """What is going on, list and card."""
+        columns = (Column("mark", "", self._mark, width=1), *self.COLUMNS)
+        yield Static("", id="subsets-note", markup=False)
         with Horizontal():
             yield Grid(columns, empty="Reading the catalog …", id="subsets")
             yield Source(wrap=True, id="card")
@@ -101,7 +106,12 @@ class SubsetsScreen(Framed):
     def _workspace_opened(self, _workspace: Workspace) -> None:
         self.reload()
 
-    def _heard(self, _news: News) -> None:
+    def _heard(self, news: News) -> None:
+        ours = {run.id for run in self.studio.runs if run.kind in KINDS}
+        for event in news.events:
+            if event.run in ours and event.kind == "progress":
+                self._progress[event.run] = f": {event.data['done']:,} of {event.data['total']:,}"
+        self._say_note()
         if not self._reload_wanted:
             self._reload_wanted = True
             self.set_timer(RELOAD_S, self.reload)
@@ -118,6 +128,19 @@ class SubsetsScreen(Framed):
         name = self.current.name if self.current else ""
         self.grid.empty = EMPTY
         self.grid.show(rows, cursor=next((n for n, row in enumerate(rows) if row.name == name), 0))
+
+    def _say_note(self) -> None:
+        """Which subsets are being picked or exported, and how far that is."""
+        at_work = [run for run in self.studio.runs if run.kind in KINDS and run.state == "running"]
+        said = [
+            f"▶ Run {run.id} {KINDS[run.kind]} {run.config.get('name') or run.config['folder']}"
+            f"{self._progress.get(run.id, '')}"
+            for run in at_work
+            if not launch.is_orphaned(run)
+        ]
+        note = self.query_one("#subsets-note", Static)
+        note.update("\n".join(said))
+        note.display = bool(said)
 
     @on(Grid.Highlighted, "#subsets")
     def _highlighted(self, event: Grid.Highlighted) -> None:

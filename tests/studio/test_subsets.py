@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -76,6 +77,19 @@ async def test_subsets_are_listed_with_what_they_hold(seen: Path) -> None:
             assert word in card.text, word
         await pilot.press("down")
         assert "domain:rides" in card.text
+
+
+async def test_what_is_being_exported_is_told_with_how_far_it_is(tmp_path: Path) -> None:
+    path = with_subsets(tmp_path / "ws")
+    async with subsets_on(path) as (_, pilot, screen):
+        assert not screen.query_one("#subsets-note").display
+        with Catalog.open(path / "catalog.db") as catalog:
+            run = catalog.add_run("export", {"format": "hf", "subset": "mix-v1", "folder": "mix-v1-hf"})
+            catalog.update_run(run, state="running", pid=os.getpid())
+            catalog.add_event(run, "progress", {"done": 3, "total": 6})
+            await until(pilot, lambda: f"Run {run} exports to mix-v1-hf: 3 of 6" in said(screen, "#subsets-note"))
+            catalog.update_run(run, state="done", pid=None)
+        await until(pilot, lambda: not screen.query_one("#subsets-note").display)
 
 
 async def test_without_any_it_says_what_to_press(small_world: Path) -> None:
