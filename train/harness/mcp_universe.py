@@ -27,6 +27,11 @@ MAX_ITERATIONS = 20
 BROKEN = "its evaluator broke off"
 """Why a task is excluded of which an evaluator could not say whether it passed."""
 
+REACHED_BY = frozenset(
+    {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "DOCKER_HOST", "PLAYWRIGHT_BROWSERS_PATH"}
+)
+"""Variables (also in small letters) that say how this machine reaches the network, Docker and a browser."""
+
 NETWORK_FAULT = re.compile(
     r"\b(ConnectionError|ConnectError|\w*Timeout(Error|Exception)?|HTTPError|HTTPStatusError|SSLError|gaierror"
     r"|APIConnectionError|APIStatusError|AuthenticationError|PermissionDeniedError|RateLimitError)\b"
@@ -45,7 +50,7 @@ def chosen(sets: Iterable[TaskSet], preset: Preset) -> dict[str, list[str]]:
 def work(job: Job) -> None:
     """Run what is missing, one domain after the other. Raises UserError where the harness breaks off.
 
-    A domain's servers get the environment variables that they name, and no others: see `mcp_tasks.needs`.
+    A domain's servers get the environment variables that it needs (see `mcp_tasks.needs`) and no other secrets.
     """
     assert job.plan.tasks is not None
     if job.plan.digest != digest(job.plan.wanted):
@@ -54,12 +59,18 @@ def work(job: Job) -> None:
     sets = {found.name: found for found in domains(job.plan.tasks)}
     for domain, tasks in job.plan.wanted.items():
         settings = _prepare(job, sets[domain], tasks)
-        named = {name: os.environ[name] for name in needs(sets[domain], known) if name in os.environ}
-        code = job.run("launch_mcp_universe.py", [str(settings)], named)
+        code = job.run("launch_mcp_universe.py", [str(settings)], _passed(needs(sets[domain], known)))
         if code == NO_ANSWER:
             raise UserError("The model's server gave MCP-Universe no answer.")
         if code:
             raise UserError(f"MCP-Universe broke off: {launching.last_words(job.folder / LOG)}")
+
+
+def _passed(needed: set[str]) -> dict[str, str]:
+    """What a domain's servers get of our environment; our own proxy is not reached through another one."""
+    passed = {n: value for n, value in os.environ.items() if n in needed or n.upper() in REACHED_BY}
+    direct = ",".join(filter(None, [passed.get("NO_PROXY") or passed.get("no_proxy"), "127.0.0.1", "localhost"]))
+    return passed | {"NO_PROXY": direct, "no_proxy": direct}
 
 
 def _prepare(job: Job, found: TaskSet, tasks: list[str]) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -149,9 +150,9 @@ def _domains(known: Harness, python: Path, checkout: Path | None, environ: Mappi
             "its package has no tasks: clone SalesforceAIResearch/MCP-Universe and name the folder with its tasks "
             f"(--tasks DIR, or {CHECKOUT})"
         )
-    servers = mcp_tasks.servers(packages)
+    servers, network = mcp_tasks.servers(packages), functools.cache(mcp_tasks.online)
     return tuple(
-        Domain(found.name, len(found.tasks), mcp_tasks.missing(found, servers, environ))
+        Domain(found.name, len(found.tasks), mcp_tasks.missing(found, servers, environ, network))
         for found in mcp_tasks.domains(folder)
     )
 

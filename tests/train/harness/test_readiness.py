@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.errors import UserError
 from tests.train.harness.conftest import CHECKOUT, TASKS, program
-from train.harness import mcp_tasks, readiness, venvs
+from train.harness import mcp_tasks, mcp_universe, readiness, venvs
 from train.harness.known import harness
 
 
@@ -32,14 +32,14 @@ def domain(folder: Path, name: str, *servers: str, question: str = "", op: str =
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_tasks.missing, "__defaults__", (lambda: False,))
+    monkeypatch.setattr(mcp_tasks, "online", lambda: False)
 
 
 def test_nothing_is_installed_at_first_and_how_to_is_told() -> None:
     found = readiness.readiness()
     assert [each.name for each in found] == ["bfcl", "tau2", "mcp-universe"]
     assert {each.state for each in found} <= {"not installed", "unavailable"}
-    assert found[0].how == "awm-studio eval harnesses --install bfcl (about 510 MB)"
+    assert found[0].how == "awm-studio eval harnesses --install bfcl (about 460 MB)"
 
 
 def test_a_machine_without_gcc_cannot_install_mcp_universe(bare_path: Path) -> None:
@@ -140,3 +140,15 @@ def test_what_is_not_installed_is_refused_with_the_command(place: Path) -> None:
     with pytest.raises(UserError, match="There is no harness 'bfcl4': there are bfcl, tau2, mcp-universe"):
         harness("bfcl4")
     assert not venvs.place().exists()
+
+
+def test_a_domains_servers_get_what_they_need_and_no_other_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SERP_API_KEY", "GITHUB_PERSONAL_ACCESS_TOKEN", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    monkeypatch.setenv("NO_PROXY", "intranet")
+    passed = mcp_universe._passed({"SERP_API_KEY"})
+    assert passed["SERP_API_KEY"] == "secret"
+    assert passed["HTTPS_PROXY"] == "http://proxy:3128"
+    assert passed["NO_PROXY"] == passed["no_proxy"] == "intranet,127.0.0.1,localhost"
+    assert not {"GITHUB_PERSONAL_ACCESS_TOKEN", "OPENAI_API_KEY"} & passed.keys()

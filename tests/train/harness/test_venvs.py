@@ -112,7 +112,7 @@ def test_a_disk_without_room_is_told_before_anything_is_downloaded(
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=100_000_000))
-    with pytest.raises(UserError, match=r"needs about 1,020 MB .* has 100 MB"):
+    with pytest.raises(UserError, match=r"needs about 920 MB .* has 100 MB"):
         venvs.install(harness("bfcl"), lambda _: None, python=str(fake_python))
 
 
