@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,16 +115,18 @@ def work(
     if (pid := worker(folder)) is not None:
         raise UserError(f"Process {pid} is working on evaluation {run.id} already.")
     _forget_unanswered(folder)
-    checkpoint = run.config.get("checkpoint")
-    if checkpoint is None:
-        return _work(workspace, run, folder, tell)
-    from train.checkpoint_server import serving_checkpoint
+    with ExitStack() as stack:
+        if checkpoint := run.config.get("checkpoint"):
+            from train.checkpoint_server import serving_checkpoint
 
-    with serving_checkpoint(Path(checkpoint)) as url:
-        plan = rollout_run.plan_of(workspace, run)
-        assert plan.model is not None
-        served = plan.model_copy(update={"model": plan.model.model_copy(update={"base_url": url})})
-        replace_file(folder / rollout_run.PLAN, served.model_dump_json(indent=1).encode())
+            try:
+                url = stack.enter_context(serving_checkpoint(Path(checkpoint)))
+            except UserError as error:
+                return _kept(workspace, run, "stopped", str(error))
+            plan = rollout_run.plan_of(workspace, run)
+            assert plan.model is not None
+            served = plan.model_copy(update={"model": plan.model.model_copy(update={"base_url": url})})
+            replace_file(folder / rollout_run.PLAN, served.model_dump_json(indent=1).encode())
         return _work(workspace, run, folder, tell)
 
 
@@ -150,8 +153,12 @@ def _work(workspace: Workspace, run: Run, folder: Path, tell: Callable[[Trajecto
     except UserError as error:
         why = str(error)
     except KeyboardInterrupt:
-        evaluate.keep(workspace, run, report_of(workspace, run, state, "It was interrupted."))
+        _kept(workspace, run, state, "It was interrupted.")
         raise
+    return _kept(workspace, run, state, why)
+
+
+def _kept(workspace: Workspace, run: Run, state: State, why: str) -> dict[str, Any]:
     document = report_of(workspace, run, state, why)
     evaluate.keep(workspace, run, document)
     return document
@@ -164,10 +171,8 @@ def report_of(workspace: Workspace, run: Run, state: State, why: str = "") -> di
     records = list(read_records(folder)) if (folder / TRAJECTORIES).exists() else []
     unanswered = sum(record.end is End.model_error for record in records)
     if state == "done" and unanswered:
-        state, why = (
-            "stopped",
-            f"{unanswered} rollouts got no answer from the model's server: resume to try them again.",
-        )
+        state = "stopped"
+        why = f"{unanswered} rollouts got no answer from the model's server: resume to try them again."
     assert plan.subset is not None
     subset = subset_named(workspace.catalog, plan.subset)
     concepts = {(pick.environment, pick.task): pick.concept for pick in subset.picks}

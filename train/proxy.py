@@ -22,7 +22,18 @@ from pipeline.llm.faults import ModelFault
 from pipeline.llm.text import split_thinking
 from train.local_server import local_server
 from train.proxy_log import ProxyLog
-from train.proxy_protocol import Inner, Memory, NotText, Parallel, Turn, answered_here, as_native, context_of, tools_of
+from train.proxy_protocol import (
+    Inner,
+    Memory,
+    NotText,
+    Parallel,
+    Turn,
+    answered_here,
+    as_native,
+    context_of,
+    text_of,
+    tools_of,
+)
 from train.sampling import is_openai
 
 if TYPE_CHECKING:
@@ -180,9 +191,9 @@ class Proxy:
         document = await self._reply({**fields, **limit, **self._profile.params, "model": self.model})
         try:
             choice = document["choices"][0]
-            answer.said.append(choice["message"].get("content") or "")
+            answer.said.append(text_of(choice["message"]))
             answer.count(document.get("usage"))
-        except (KeyError, IndexError, TypeError, AttributeError):
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError):
             raise Refused(502, f"{self._profile.base_url} answers, but not with a model's reply.") from None
         return choice
 
@@ -281,8 +292,12 @@ def _app(proxy: Proxy) -> Any:
             messages = body["messages"]
             if not messages or not all(isinstance(message, dict) and "role" in message for message in messages):
                 raise ValueError
+            tools_of(body)
         except (ValueError, KeyError, TypeError):
-            return refused(400, "This is no chat request: a JSON object with messages is needed.")
+            return refused(
+                400,
+                "This is no chat request: a JSON object with messages is needed, and tools are functions with names.",
+            )
         try:
             answer = await proxy.answer(body)
         except Refused as fault:

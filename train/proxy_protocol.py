@@ -205,7 +205,7 @@ def text_of(message: Mapping[str, Any]) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     parts = []
-    for part in content:
+    for part in content if isinstance(content, list) else [content]:
         if not isinstance(part, Mapping) or part.get("type") not in ("text", "input_text", "output_text"):
             raise NotText("A message holds something other than text, which AWM's protocol has no form for.")
         parts.append(str(part["text"]))

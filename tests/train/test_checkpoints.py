@@ -84,6 +84,19 @@ def test_a_folder_without_a_model_is_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_host")
+def test_a_checkpoint_that_cannot_be_loaded_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    with Workspace.open(workspace_with_held_out(tmp_path / "w", ("pantry0",))) as workspace:
+        found = find_checkpoint(workspace.runs, str(tmp_path / "model"))
+        tasks = evaluate_heldout.held_out_tasks(workspace, SUBSET)
+        plan = evaluate_heldout.plan_for(tasks, subset=SUBSET, model=found.profile)
+        run = evaluate_heldout.create(workspace, plan, checkpoint=str(found.folder))
+        document = evaluate_heldout.work(workspace, run)
+    assert (document["state"], document["score"], "cannot be loaded" in document["why"]) == ("not run", None, True)
+
+
+@pytest.mark.usefixtures("one_host")
 def test_a_checkpoint_is_evaluated_on_what_is_held_out(tmp_path: Path, checkpoint: Path) -> None:
     with Workspace.open(workspace_with_held_out(tmp_path / "w", ("pantry0",))) as workspace:
         found = find_checkpoint(workspace.runs, str(checkpoint))

@@ -273,6 +273,7 @@ def test_a_key_that_is_missing_is_said_before_anything_starts(tmp_path: Path) ->
         (Status(429, "slow down"), 429, "slow down"),
         (Raw(b"<html></html>", "text/html"), 502, "not JSON"),
         (Raw(b'{"choices": []}', "application/json"), 502, "not with a model's reply"),
+        (Raw(b'{"choices": [{"message": {"content": [3]}}]}', "application/json"), 502, "not with a model's reply"),
     ],
 )
 def test_what_the_models_server_says_of_a_failure_reaches_the_harness_and_the_log(
@@ -300,7 +301,16 @@ def test_a_log_that_cannot_be_written_is_an_error_and_not_silence(tmp_path: Path
     assert (reply.status_code, "cannot be written" in reply.text) == (507, True)
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b'{"messages": []}', b'{"messages": ["x"]}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b'{"messages": []}',
+        b'{"messages": ["x"]}',
+        b'{"messages": [{"role": "user"}], "tools": [{"name": "f"}]}',
+    ],
+)
 def test_what_is_no_chat_request_is_refused(tmp_path: Path, body: bytes) -> None:
     with proxied(tmp_path, steps("x")) as (harness, server, _):
         assert httpx.post(f"{harness.url}/chat/completions", content=body).status_code == 400
