@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from textual import on, work
 from textual.containers import Horizontal
@@ -18,17 +18,16 @@ from studio.bridge import News
 from studio.screens.choose import ChooseScreen
 from studio.screens.first_steps import FirstStepsScreen
 from studio.screens.frame import Framed
-from studio.widgets.cells import count
 from studio.widgets.environment.audit import Audit
 from studio.widgets.environment.code import Code
 from studio.widgets.environment.detail import Detail
 from studio.widgets.environment.findings import Findings, place
+from studio.widgets.environment.listed import columns, most_first, ordered
 from studio.widgets.environment.tables import Tables
 from studio.widgets.environment.tasks import Tasks
 from studio.widgets.environment.tools import Tools
 from studio.widgets.filter_bar import FilterBar
-from studio.widgets.grid import Cell, Column, Grid
-from studio.widgets.states import state
+from studio.widgets.grid import Cell, Grid
 
 if TYPE_CHECKING:
     from curation.review import Item
@@ -69,31 +68,11 @@ class EnvironmentsScreen(Framed):
 
     # What is shown
 
-    def columns(self) -> tuple[Column, ...]:
-        """The list's columns; those in which nothing is known yet are left out."""
-        columns = (
-            Column("mark", "", self._mark_cell, width=1),
-            Column("name", "environment", lambda row: row.title or row.name, width=24, flex=4),
-            Column("domain", "domain", lambda row: (row.domain or "", "muted"), width=8, flex=1, drop=5),
-            Column("origin", "origin", lambda row: (row.origin, "muted"), width=9, drop=9),
-            *(_number(key, label, drop) for key, (label, drop) in NUMBERS.items()),
-            Column("verifiers", "ver", _verifiers, width=5, right=True, drop=4),
-            Column("check", "check", lambda row: state(row.check), width=8),
-            Column("audit", "audit", lambda row: state(row.audit), width=10, drop=1),
-            Column("review", "review", lambda row: (row.review or "", "muted"), width=6, drop=5),
-            Column("concept", "concept", lambda row: (str(row.concept or "·"), "muted"), width=7, drop=8),
-        )
-        return tuple(
-            column
-            for column in columns
-            if column.key not in MAY_BE_UNKNOWN or any(getattr(row, column.key) is not None for row in self._all or ())
-        )
-
     def body(self) -> Iterable[Widget]:
         """Filter, list, details."""
         yield FilterBar()
         with Horizontal():
-            yield Grid(self.columns(), empty="Reading the catalog …", id="list")
+            yield Grid(columns((), self._mark_cell), empty="Reading the catalog …", id="list")
             yield Detail(id="detail")
 
     @property
@@ -155,10 +134,7 @@ class EnvironmentsScreen(Framed):
     def _order(self) -> None:
         """Sort, then filter and show."""
         key, reverse = self._sort
-        read = SORT_KEYS.get(key) or (lambda row: getattr(row, key))
-        known = [row for row in self._all or () if read(row) not in (None, "")]
-        known.sort(key=lambda row: (_comparable(read(row)), row.name), reverse=reverse)
-        self._ordered = known + [row for row in self._all or () if read(row) in (None, "")]
+        self._ordered = ordered(self._all or (), key, reverse=reverse)
         self.grid.sorted_by = self._sort
         self._narrow()
 
@@ -167,7 +143,7 @@ class EnvironmentsScreen(Framed):
         name = self.current.name if self.current else ""
         rows = [row for row in self._ordered if self._filter(row)]
         cursor = next((number for number, row in enumerate(rows) if row.name == name), 0)
-        self.grid.show(rows, columns=self.columns(), cursor=cursor)
+        self.grid.show(rows, columns=columns(self._all or (), self._mark_cell), cursor=cursor)
         self._count()
 
     def _count(self) -> None:
@@ -272,8 +248,7 @@ class EnvironmentsScreen(Framed):
     def _sort_by(self, key: str | None) -> None:
         if key is None or key == "mark":
             return
-        first_time_down = key in NUMBERS or key == "verifiers"
-        self._sort = (key, not self._sort[1] if key == self._sort[0] else first_time_down)
+        self._sort = (key, not self._sort[1] if key == self._sort[0] else most_first(key))
         self._order()
 
     def action_refresh(self) -> None:
@@ -425,34 +400,3 @@ class EnvironmentsScreen(Framed):
     def copy_text(self) -> str:
         """The name of the current environment."""
         return self.current.name if self.current else ""
-
-
-NUMBERS = {"tables": ("tbl", 1), "rows": ("rows", 6), "tools": ("tools", 3), "tasks": ("tasks", 2)}
-"""Columns of counts: heading, and how soon each leaves a narrow list."""
-MAY_BE_UNKNOWN = ("domain", "audit", "review", "concept")
-SORT_KEYS: dict[str, Callable[[Summary], Any]] = {
-    "name": lambda row: (row.title or row.name).lower(),
-    "verifiers": lambda row: row.code_verifiers + row.sql_verifiers,
-    "check": lambda row: {"fail": 0, "warn": 1, "stale": 2, "pass": 3}.get(row.check, row.check),
-}
-"""Columns that are not sorted by the attribute of their name."""
-
-
-def _number(key: str, label: str, drop: int) -> Column:
-    return Column(
-        key,
-        label,
-        lambda row: (count(getattr(row, key)), "" if getattr(row, key) is not None else "muted"),
-        width=5,
-        right=True,
-        drop=drop,
-    )
-
-
-def _verifiers(row: Summary) -> Cell:
-    total = row.code_verifiers + row.sql_verifiers
-    return str(total) if total else ("·", "muted")
-
-
-def _comparable(value: Any) -> Any:
-    return value.lower() if isinstance(value, str) else value

@@ -64,6 +64,19 @@ async def test_the_list_has_verdicts_and_filters_by_them(trust_world: Path) -> N
         assert [row.name for row in screen.grid.rows] == [DESK]
 
 
+async def test_verdicts_sort_by_how_bad_they_are_waived_ones_too(desk: Path) -> None:
+    with Catalog.open(desk / "catalog.db") as catalog:
+        catalog.set_standing("film_festival", check="waived", audit="waived", review="waive")
+    async with studio_on(desk) as (studio, _):
+        screen = studio.screen
+        assert isinstance(screen, EnvironmentsScreen)
+        screen._sort_by("check")
+        checks = [row.check for row in screen.grid.rows]
+        assert checks == ["fail", "fail", "waived", "pass", None]
+        screen._sort_by("audit")
+        assert [row.audit for row in screen.grid.rows] == ["loose", "waived", None, None, None]
+
+
 async def test_the_audit_tab_has_counts_and_intervals_and_says_what_to_do(trust_world: Path) -> None:
     async with on_desk(trust_world) as (_, pilot, screen):
         audit = screen.detail.pane
