@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline.errors import UserError
 from pipeline.snapshots import replace_file
+from pipeline.words import number_of
 
 Table = tuple[str, list[str], list[list[str]]]
 """A heading, the names of columns, and rows."""
@@ -32,7 +33,7 @@ def headline(document: Mapping[str, Any]) -> str:
     state = "" if document["state"] == "done" else f" {document['state'].capitalize()}: {document['why']}"
     left_out = f", {document['excluded']} left out" if document["excluded"] else ""
     return (
-        f"{document['suite']}, {model}: {shown_score(document)} on {document['tasks']} tasks, "
+        f"{document['suite']}, {model}: {shown_score(document)} on {number_of(document['tasks'], 'task')}, "
         f"{document['n']} of {document['total']} tries{left_out}.{state}"
     )
 

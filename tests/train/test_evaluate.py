@@ -277,7 +277,7 @@ def test_reports_are_exported_with_what_they_rest_on(tmp_path: Path) -> None:
     items = [Item("a/0", (True, False), {}, {"concept": "<b>|x"}), Item("a/1", (), {"model_error": 2})]
     document = report("heldout", "1", items, total=4, state="stopped", why="It was interrupted.", model="m")
     assert headline(document) == (
-        "heldout, m: 0.500 (0.055 to 0.945) on 1 tasks, 2 of 4 tries, 2 left out. Stopped: It was interrupted."
+        "heldout, m: 0.500 (0.055 to 0.945) on 1 task, 2 of 4 tries, 2 left out. Stopped: It was interrupted."
     )
     assert "| a/1 | 0/0 | model error: 2 |" in markdown(document)
     assert "<b>\\|x" in markdown(document)
