@@ -46,10 +46,10 @@ bench-harness: install-all  ## run the public benchmarks' smoke presets in their
 bench-train: install-all  ## does it learn? a warm start, three seeds of GRPO and a control, about 15 minutes on 2 idle cores
 	$(BIN)/pytest tests/benchmarks/test_bench_train.py -m benchmark -s
 
-pictures: install  ## make the README's pictures from the studio itself
+pictures: install-all  ## make the README's pictures from the studio itself
 	$(BIN)/python -m tests.studio.pictures docs/pictures
 
-snapshots: install  ## accept how the studio's screens look now as how they should look
+snapshots: install-all  ## accept how the studio's screens look now as how they should look
 	$(BIN)/pytest tests/studio/test_snapshots*.py --snapshot-update
 
 clean:

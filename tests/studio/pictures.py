@@ -24,6 +24,7 @@ from pipeline.settings import Settings
 from studio.app import Studio
 from studio.schema_fields import written
 from studio.screens.call import CallScreen
+from studio.screens.concepts import ConceptsScreen
 from studio.screens.environments import EnvironmentsScreen
 from studio.screens.finish import FinishScreen
 from studio.widgets.form import ArgumentForm
@@ -32,6 +33,8 @@ from tests.studio import run_pictures
 from tests.studio.conftest import until
 
 COUNT = 24
+MANY = 120
+"""Environments on the picture of concepts: enough that every domain has several."""
 SIZE = (120, 34)
 MOMENT = "2026-01-05T09:30:00+00:00"
 
@@ -46,6 +49,13 @@ def make_workspace(folder: Path) -> None:
             connection.execute(f"UPDATE {table} SET created_at = ?", (MOMENT,))
         connection.execute("UPDATE runs SET updated_at = ?", (MOMENT.replace("09:30:00", "09:30:41"),))
     connection.close()
+
+
+def make_landscape(folder: Path) -> None:
+    """Environments made by rules, whose concepts are measured."""
+    for arguments in (["synth", "--offline", "--count", str(MANY), "--seed", "7"], ["diversity", "--keep"]):
+        command = [sys.executable, "-m", "studio.cli", *arguments, "--workspace", str(folder)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def environments(pilot: Pilot[None]) -> EnvironmentsScreen:
@@ -124,6 +134,14 @@ async def a_verdict(pilot: Pilot[None]) -> None:
     await until(pilot, lambda: "What it looked at" in dialog.query_one("#verdict", Source).text)
 
 
+async def the_concepts(pilot: Pilot[None]) -> None:
+    await pilot.press("3")
+    screen = pilot.app.screen
+    assert isinstance(screen, ConceptsScreen)
+    await until(pilot, lambda: screen.cut and screen.grid.rows)
+    await until(pilot, lambda: screen.cut.threshold == screen.slider.value)
+
+
 async def settled(pilot: Pilot[None]) -> None:
     """The details are those of the environment under the cursor."""
     screen = environments(pilot)
@@ -137,10 +155,11 @@ PICTURES: dict[str, tuple[str, Callable[[Pilot[None]], Awaitable[object]]]] = {
     "call": ("dark", a_call),
     "verdict": ("light", a_verdict),
 }
+LANDSCAPES: dict[str, tuple[str, Callable[[Pilot[None]], Awaitable[object]]]] = {"concepts": ("dark", the_concepts)}
 
 
 async def take(name: str, workspace: Path, folder: Path) -> None:
-    theme, steps = PICTURES[name]
+    theme, steps = (PICTURES | LANDSCAPES)[name]
     studio = Studio(workspace, settings=Settings(theme=theme))
     async with studio.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: studio.workspace and studio.screen.query_one("#detail").dossier)
@@ -160,6 +179,9 @@ def main() -> None:
         make_workspace(workspace)
         for name in PICTURES:
             asyncio.run(take(name, workspace, folder))
+        make_landscape(Path(temporary) / "landscape")
+        for name in LANDSCAPES:
+            asyncio.run(take(name, Path(temporary) / "landscape", folder))
         asyncio.run(run_pictures.take(folder, Path(temporary)))
 
 
