@@ -10,7 +10,7 @@ from typing import Any
 from textual import on, work
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
-from textual.widgets import Static, TabbedContent, TabPane
+from textual.widgets import Static, TabPane
 
 from curation.audit.probes import Probe, Probes, statement_line
 from curation.audit.states import shown
@@ -23,6 +23,7 @@ from studio.widgets.environment.dossier import Dossier
 from studio.widgets.grid import Column, Grid
 from studio.widgets.lines import Piece
 from studio.widgets.source import Source, highlight
+from studio.widgets.tabs import Tabs
 
 TABS = {"evidence": "#said", "changes": "#probe-changes", "verifier": "#verifier-source"}
 """The tabs, and the widget in each that takes the keyboard."""
@@ -82,7 +83,7 @@ class ProbesScreen(Framed):
         yield Static(title, id="probed", markup=False)
         with Horizontal(id="probing"):
             yield Grid(self.COLUMNS, empty="The verifier is being tried again …", id="probes")
-            with Vertical(id="probe"), TabbedContent(id="probe-tabs"):
+            with Vertical(id="probe"), Tabs(id="probe-tabs"):
                 with TabPane("Evidence", id="evidence"):
                     yield Source(wrap=True, id="said")
                 with TabPane("Changes", id="changes"):
@@ -167,7 +168,7 @@ class ProbesScreen(Framed):
         self._turn(-1)
 
     def _turn(self, steps: int) -> None:
-        tabs = self.query_one("#probe-tabs", TabbedContent)
+        tabs = self.query_one("#probe-tabs", Tabs)
         inside = self.query_one("#probe").has_focus_within
         names = list(TABS)
         tabs.active = names[(names.index(tabs.active) + steps) % len(names)]
@@ -175,13 +176,13 @@ class ProbesScreen(Framed):
             self.call_after_refresh(self._focus_tab)
 
     def _focus_tab(self) -> None:
-        active = self.query_one("#probe-tabs", TabbedContent).active
+        active = self.query_one("#probe-tabs", Tabs).active
         self.query_one(TABS[active]).focus()
 
     def action_against(self) -> None:
         """Compare with the initial database, or with the known solution again."""
         self._from_start = not self._from_start
-        self.query_one("#probe-tabs", TabbedContent).active = "changes"
+        self.query_one("#probe-tabs", Tabs).active = "changes"
         self._show(self.grid.row)
 
     def action_failed(self) -> None:
@@ -194,7 +195,7 @@ class ProbesScreen(Framed):
         """To the line of the verifier that looked at what was changed, or at anything."""
         if self.probes is None or self.grid.row is None:
             return
-        self.query_one("#probe-tabs", TabbedContent).active = "verifier"
+        self.query_one("#probe-tabs", Tabs).active = "verifier"
         if not self._lines:
             self.notify("No statement of the verifier speaks of what was changed.", timeout=4)
             return

@@ -22,6 +22,7 @@ from studio.widgets.environment.tools import Tools
 from studio.widgets.environment.verifiers import Verifiers
 from studio.widgets.grid import Grid
 from studio.widgets.source import Source
+from studio.widgets.tabs import Tabs
 
 if TYPE_CHECKING:
     from pipeline.records import Summary
@@ -46,18 +47,6 @@ class Pane(Protocol):
     def show_dossier(self, dossier: Dossier) -> None:
         """Show an environment."""
         ...
-
-
-class Tabs(TabbedContent):
-    """Tabs that only turn when they are told to.
-
-    Textual goes to the tab of whatever gets the keyboard, by a message that may come after another tab was opened, and
-    then turns back to where a person has just left.
-    """
-
-    def _on_tab_pane_focused(self, event: TabPane.Focused) -> None:
-        event.stop()
-        event.prevent_default()
 
 
 class Detail(Vertical):
