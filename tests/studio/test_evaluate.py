@@ -135,7 +135,8 @@ async def test_a_result_has_bars_with_intervals_and_what_they_rest_on(evaluation
         screen = await opened(pilot)
         await at(pilot, screen, 2)
         text = screen.query_one("#scores", Source).text
-        assert "1.000 (0.676–1.000)  8 tasks, n=16/16" in text
+        assert "1.000 (0.676–1.000)  8 tasks" in text
+        assert "tries judged       16 of 16" in text
         assert "By concept" in text
         assert "pass^2" in text
         await at(pilot, screen, 3)
@@ -344,10 +345,10 @@ async def test_profiles_are_offered_as_models(evaluations: Path, as_if: list[Any
 @pytest.mark.parametrize(
     ("score", "interval", "drawn"),
     [
-        (0.0, [0.0, 0.2], "┃▒▒▒················"),
-        (0.5, [0.25, 0.75], "█████▒▒▒▒▒┃▒▒▒▒·····"),
-        (1.0, [0.8, 1.0], "████████████████▒▒▒┃"),
-        (None, None, "····················"),
+        (0.0, [0.0, 0.2], "┃▒▒▒··············"),
+        (0.5, [0.25, 0.75], "████▒▒▒▒▒┃▒▒▒▒····"),
+        (1.0, [0.8, 1.0], "██████████████▒▒▒┃"),
+        (None, None, "··················"),
     ],
 )
 def test_a_bar_says_score_and_interval_without_colour(score: Any, interval: Any, drawn: str) -> None:

@@ -11,7 +11,7 @@ from studio.widgets.cells import fit
 from studio.widgets.lines import Piece
 from train.evaluate_export import facts
 
-BAR = 20
+BAR = 18
 """Cells of a bar."""
 
 LABEL = 18
@@ -41,9 +41,8 @@ def result_lines(document: Mapping[str, Any]) -> list[Line]:
     """Everything a report says, for reading."""
     lines: list[Line] = [
         [("█ up to the interval  ▒ 95 % interval  ┃ score", "muted")],
-        _scored(
-            "all tasks", document, f"{number_of(document['tasks'], 'task')}, n={document['n']}/{document['total']}"
-        ),
+        _scored("all tasks", document, number_of(document["tasks"], "task")),
+        [(fit("tries judged", LABEL), "muted"), (f" {document['n']} of {document['total']}", "")],
     ]
     for row in document["pass"][1:]:
         for name, sign in (("at", "pass@"), ("hat", "pass^")):
@@ -51,12 +50,15 @@ def result_lines(document: Mapping[str, Any]) -> list[Line]:
             lines.append(_scored(f"{sign}{row['k']}", told, number_of(row["tasks"], "task")))
     for label, groups in document["by"].items():
         lines += [[], [(f"By {label}", "strong")]]
-        lines += [
-            _scored(group["value"], group, f"{number_of(group['tasks'], 'task')}, n={group['n']}") for group in groups
-        ]
+        lines += [_scored(group["value"], group, _rests_on(group)) for group in groups]
     lines += [[], [("How it was tried", "strong")]]
     lines += [[(fit(name, LABEL + 6), "muted"), (f" {text}", "")] for name, text in facts(document)]
     return lines
+
+
+def _rests_on(group: Mapping[str, Any]) -> str:
+    tries = "" if group["n"] == group["tasks"] else f", n={group['n']}"
+    return number_of(group["tasks"], "task") + tries
 
 
 def so_far_lines(progress: Mapping[str, Any], score: Interval | None) -> list[Line]:
