@@ -237,9 +237,10 @@ def excluded_why(trajectory: Trajectory) -> str | None:
     """Why a rollout says nothing about the agent, in a few words; None where it does."""
     if trajectory.end in (End.model_error, End.environment_error):
         return trajectory.end.value
-    if trajectory.reward is None or trajectory.reward.excluded:
-        return "not judged"
-    return None
+    reward = trajectory.reward
+    if reward is not None and not reward.excluded:
+        return None
+    return "verifier failed" if reward is not None and reward.verifier else "no verifier"
 
 
 def _forget_unanswered(folder: Path) -> None:

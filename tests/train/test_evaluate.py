@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from curation.subset import TEST, Pick, Recipe, Subset, current_contents
 from pipeline.blueprints.make import environment
 from pipeline.errors import UserError
 from pipeline.workspace import Workspace
 from tests.llm_server import KEY, PAGE, Answer, Say, Server, Status
 from tests.train.held_out import NAMES, SUBSET, profile, workspace_with_held_out
-from tests.train.pantry import pantry
+from tests.train.pantry import fill, pantry
 from train import evaluate, evaluate_heldout
 from train.evaluate_compare import compare, mcnemar
 from train.evaluate_export import comma_separated, export, headline, markdown, page
@@ -120,6 +122,19 @@ def test_what_the_environment_failed_is_left_out_and_counted(workspace: Workspac
     assert (found["n"], found["excluded"], found["score"]) == (4, 4, 1.0)
     assert found["excluded_why"] == {"environment_error": 4}
     assert found["tasks"] == 2
+
+
+def test_what_no_verifier_can_judge_is_left_out_and_why(workspace: Workspace) -> None:
+    silent = replace(pantry("silent"), verifiers=())
+    fill(workspace.path, silent)
+    picks = tuple(Pick(name, task, 0, TEST, "") for name, task in (("silent", 0), (NAMES[0], 2), (NAMES[0], 1)))
+    contents = current_contents(workspace.catalog, {"silent", NAMES[0]})
+    workspace.catalog.set_subset("odd", Subset(Recipe("odd"), picks, contents, {}).to_json(), {})
+    tasks = evaluate_heldout.held_out_tasks(workspace, "odd")
+    with Server([Say(list_text()), Say("2")]) as server:
+        plan = evaluate_heldout.plan_for(tasks, subset="odd", model=profile(server), concurrency=1)
+        found = evaluate_heldout.work(workspace, evaluate_heldout.create(workspace, plan))
+    assert (found["n"], found["excluded_why"]) == (1, {"no verifier": 1, "verifier failed": 1})
 
 
 @pytest.mark.parametrize(
