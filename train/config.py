@@ -65,6 +65,9 @@ class Warmup(BaseModel):
     vary_words: list[list[str]] = []
     """Groups of words, names of records for example, that are exchanged with one another likewise, as far as they are
     one token."""
+    spoilt: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the demonstrated solutions that show a bad habit: they claim to be done before the last call. Of a tiny
+    model reinforcement repairs habits, not what it cannot do: this gives it one, for experiments."""
     options: dict[str, Any] = {}
     """Further fields of `trl.SFTConfig`."""
 

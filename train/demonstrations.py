@@ -29,16 +29,29 @@ AT_ONCE = 16
 
 
 async def demonstrate(
-    tasks: Sequence[Task], worlds: Worlds, programs: Programs, scorer: Scorer, rules: Rules, *, nested: bool
+    tasks: Sequence[Task],
+    worlds: Worlds,
+    programs: Programs,
+    scorer: Scorer,
+    rules: Rules,
+    *,
+    nested: bool,
+    spoilt: float = 0.0,
 ) -> list[Trajectory]:
-    """The rollouts of the tasks' reference solutions that are complete, in the order of the tasks."""
+    """The rollouts of the tasks' reference solutions that are complete, in the order of the tasks.
+
+    Then come some that claim to be done before the last call of the solution, of the first tasks: so many that they are
+    the share `spoilt` of all (fewer where solutions have a single call).
+    """
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def one(task: Task) -> Trajectory | None:
+    async def one(task: Task, *, whole: bool = True) -> Trajectory | None:
         environment = worlds.environment(task.environment)
         solution = environment.solution(task.number)
-        if solution is None:
+        if solution is None or (not whole and len(solution.calls) < 2):
             return None
+        if not whole:
+            solution = replace(solution, calls=solution.calls[:-1])
         blank = unplayed(worlds, task, 0, policy="reference", rules=rules)
         async with turn:
             try:
@@ -53,7 +66,10 @@ async def demonstrate(
                 return None
 
     made = await asyncio.gather(*map(one, tasks))
-    return [record for record in made if record is not None and is_complete(record)]
+    right = [record for record in made if record is not None and is_complete(record)]
+    some = tasks[: round(len(tasks) * spoilt / (1 - spoilt))]
+    wrong = await asyncio.gather(*(one(task, whole=False) for task in some))
+    return [*right, *(record for record in wrong if record is not None and not is_complete(record))]
 
 
 def complete_records(folders: Iterable[Path], tasks: Collection[Task]) -> Iterator[Trajectory]:

@@ -66,7 +66,13 @@ class Session:
         if wanted.solutions:
             found = self.loop.run(
                 demonstrate(
-                    self.train, self.worlds, self.programs, self.scorer, self.config.rules, nested=wanted.nested
+                    self.train,
+                    self.worlds,
+                    self.programs,
+                    self.scorer,
+                    self.config.rules,
+                    nested=wanted.nested,
+                    spoilt=wanted.spoilt,
                 )
             )
         return [*found, *complete_records((self.runs / str(run) for run in wanted.runs), self.train)]

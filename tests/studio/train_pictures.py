@@ -16,7 +16,7 @@ from train.config import TrainConfig
 from train.training_run import CONFIG, KIND
 
 LEARNING = Path(__file__).resolve().parents[2] / "docs" / "learning"
-ORDER = ("warm-start", "control", "seed-3", "seed-2", "seed-1")
+ORDER = ("warm-start", "habit", "control", "seed-3", "seed-2", "seed-1")
 """The oldest first: the newest is the one that is shown."""
 SIZE = (120, 34)
 MOMENT = "2026-01-05T09:30:00+00:00"
