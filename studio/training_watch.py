@@ -92,7 +92,7 @@ class TrainingWatch:
     @property
     def progress(self) -> str:
         """How far it is, in a few cells."""
-        if not self._steps and self._warmed and self.is_running:
+        if not self._steps and self._warmed:
             return f"warm {self._warmed}"
         return f"{self.step}/{self.steps}"
 

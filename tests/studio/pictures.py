@@ -29,7 +29,7 @@ from studio.screens.environments import EnvironmentsScreen
 from studio.screens.finish import FinishScreen
 from studio.widgets.form import ArgumentForm
 from studio.widgets.source import Source
-from tests.studio import run_pictures
+from tests.studio import run_pictures, train_pictures
 from tests.studio.conftest import until
 
 COUNT = 24
@@ -183,6 +183,7 @@ def main() -> None:
         for name in LANDSCAPES:
             asyncio.run(take(name, Path(temporary) / "landscape", folder))
         asyncio.run(run_pictures.take(folder, Path(temporary)))
+        asyncio.run(train_pictures.take(folder, Path(temporary)))
 
 
 if __name__ == "__main__":
