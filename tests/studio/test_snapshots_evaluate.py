@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 from pipeline.settings import Settings
 from studio import launch
 from studio.app import Studio
+from studio.screens.evaluate import EvaluateScreen
 from studio.screens.evaluate_new import NewEvaluationScreen
 from studio.screens.evaluate_rollout import EvaluatedRolloutScreen
 from studio.widgets.grid import Grid
@@ -48,10 +49,21 @@ def still(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
+SHOWS: dict[str, Callable[[EvaluateScreen, int], object]] = {
+    "result": lambda screen, _: screen.query_one("#scores", Source).text,
+    "tasks": lambda screen, number: any(
+        row.rollouts or number == 3 for row in screen.query_one("#evaluated Grid", Grid).rows
+    ),
+    "suites": lambda screen, _: screen.query_one("#suite-list Grid", Grid).rows,
+}
+"""When a tab shows what it has to."""
+
+
 def looking_at(number: int, tab: str = "result", *keys: str, zoomed: bool = False) -> Steps:
     async def steps(pilot: Pilot[None]) -> None:
         screen = await opened(pilot)
         await at(pilot, screen, number, tab)
+        await until(pilot, lambda: SHOWS[tab](screen, number))
         screen.zoomed = zoomed
         if zoomed or keys:
             screen.detail.enter()

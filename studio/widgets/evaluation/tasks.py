@@ -28,12 +28,16 @@ class TaskRow:
 
 
 def task_rows(items: Iterable[Item], rollouts: Iterable[Listed]) -> list[TaskRow]:
-    """Tasks with their rollouts: the ones that failed most first, those that were not judged last."""
+    """Tasks with their rollouts: the ones that failed most first, those that were not judged last; tries in order."""
     by_task: dict[str, list[Listed]] = {}
     for rollout in rollouts:
         by_task.setdefault(rollout.key.rpartition("/")[0], []).append(rollout)
-    rows = [TaskRow(item, tuple(by_task.get(item.id, ()))) for item in items]
+    rows = [TaskRow(item, tuple(sorted(by_task.get(item.id, ()), key=_attempt))) for item in items]
     return sorted(rows, key=lambda row: (row.item.share is None, row.item.share or 0.0))
+
+
+def _attempt(rollout: Listed) -> int:
+    return int(rollout.key.rpartition("/")[2])
 
 
 def tries(item: Item) -> Cell:
