@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from pipeline.runtime.host import Host, HostedProgram
 from pipeline.runtime.limits import Limits
-from tests.train.pantry import pantry
+from pipeline.workspace import Workspace
+from tests.train.pantry import broken, fill, pantry
+from tests.train.small_trainings import make_subset
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +41,13 @@ def one_host(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
             pass
 
     monkeypatch.setattr(Host, "from_settings", lambda settings: Kept())
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """A workspace with two pantries, an environment that does not load, and subsets of them."""
+    folder = fill(tmp_path / "workspace", pantry(), pantry("larder"), broken("ruin"))
+    with Workspace.open(folder) as opened:
+        make_subset(opened.catalog, "both", [("pantry", 0), ("pantry", 1), ("ruin", 0)], [("larder", 0)])
+        make_subset(opened.catalog, "empty", [], [])
+        yield opened
