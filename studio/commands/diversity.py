@@ -9,6 +9,7 @@ import rich_click as click
 
 from pipeline.words import number_of
 from studio.commands.options import (
+    Finite,
     counted,
     json_option,
     open_workspace,
@@ -42,7 +43,7 @@ SHOWN = 20
 )
 @click.option(
     "--threshold",
-    type=click.FloatRange(0, 1),
+    type=Finite(0, 1),
     help="Environments at least this similar on average are one concept "
     "[default: what judged pairs say, else 0.5; 0.3 for ngrams].",
 )

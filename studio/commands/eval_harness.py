@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from pipeline.errors import UserError
-from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+from studio.commands.options import Finite, json_option, open_workspace, print_json, print_table, say, workspace_option
 
 if TYPE_CHECKING:
     from pipeline.llm.profiles import Profile
@@ -48,8 +48,8 @@ def _of_every_suite(command: F) -> F:
             show_default=True,
             help="Which calls of a turn are made in the AWM protocol; AWM's agent makes the first.",
         ),
-        click.option("--temperature", type=click.FloatRange(0), help="Of the model [default: 0.6]."),
-        click.option("--top-p", type=click.FloatRange(0, 1), help="Of the model [default: 0.95]."),
+        click.option("--temperature", type=Finite(0), help="Of the model [default: 0.6]."),
+        click.option("--top-p", type=Finite(0, 1), help="Of the model [default: 0.95]."),
         click.option("--top-k", type=click.IntRange(0), help="Of the model; 0: not sent [default: 20]."),
         click.option("--concurrency", type=click.IntRange(1, 1024), metavar="C", help="Tasks at once."),
         click.option("--estimate", "only_estimate", is_flag=True, help="Say what it would take, and start nothing."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from pipeline.errors import UserError
-from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+from studio.commands.options import Finite, json_option, open_workspace, print_json, print_table, say, workspace_option
 
 if TYPE_CHECKING:
     from pipeline.llm.profiles import Profile
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 @click.option("--window", metavar="W|all", help="Exchanges the agent sees [default: 10, or as it was trained].")
 @click.option("--turns", type=click.IntRange(1), help="Turns an agent has [default: 20, or as it was trained].")
 @click.option("--most-tokens", type=click.IntRange(1), help="Tokens of a turn [default: 2048, or as it was trained].")
-@click.option("--temperature", type=click.FloatRange(0), help="Of the model [default: 0.6].")
-@click.option("--top-p", type=click.FloatRange(0, 1), help="Of the model [default: 0.95].")
+@click.option("--temperature", type=Finite(0), help="Of the model [default: 0.6].")
+@click.option("--top-p", type=Finite(0, 1), help="Of the model [default: 0.95].")
 @click.option("--top-k", type=click.IntRange(0), help="Of the model; 0: not sent [default: 20].")
 @click.option("--retries", type=click.IntRange(0, 50), help="Further tries of a request [default: the profile's].")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished evaluation: the newest, or --run's.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,17 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")(
         command
     )
+
+
+class Finite(click.FloatRange):
+    """A number in a range. `nan`, which every range lets through, and `inf` are refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
 
 
 class Moment(click.ParamType):

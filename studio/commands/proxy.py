@@ -8,7 +8,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from studio.commands.options import json_option, open_workspace, print_json, say, workspace_option
+from studio.commands.options import Finite, json_option, open_workspace, print_json, say, workspace_option
 
 
 @click.command("proxy")
@@ -18,8 +18,8 @@ from studio.commands.options import json_option, open_workspace, print_json, say
 @click.option("--native", is_flag=True, help="Convert nothing: the server's own tool calling, sampled alike.")
 @click.option("--window", default="10", show_default=True, metavar="W|all", help="Exchanges the model sees.")
 @click.option("--parallel", type=click.Choice(["first", "all"]), default="first", show_default=True, help="Calls made.")
-@click.option("--temperature", type=click.FloatRange(0), help="Of the model [default: 0.6].")
-@click.option("--top-p", type=click.FloatRange(0, 1), help="Of the model [default: 0.95].")
+@click.option("--temperature", type=Finite(0), help="Of the model [default: 0.6].")
+@click.option("--top-p", type=Finite(0, 1), help="Of the model [default: 0.95].")
 @click.option("--top-k", type=click.IntRange(0), help="Of the model; 0: not sent [default: 20].")
 @click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="[default: proxy.jsonl in the logs]")
 @json_option

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from pipeline.errors import UserError
-from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+from studio.commands.options import Finite, json_option, open_workspace, print_json, print_table, say, workspace_option
 
 if TYPE_CHECKING:
     from pipeline.llm.profiles import Profile
@@ -44,9 +44,9 @@ SCRIPTED_AT_ONCE = 16
 @click.option("--turns", type=click.IntRange(1), default=20, show_default=True, help="Turns an agent has.")
 @click.option("--most-tokens", type=click.IntRange(1), default=2048, show_default=True, help="Tokens of a turn.")
 @click.option("--max-context", type=click.IntRange(1), metavar="N", help="Tokens of a turn with what it is shown.")
-@click.option("--time-limit", type=click.FloatRange(0, min_open=True), default=600, show_default=True, metavar="S")
-@click.option("--temperature", type=click.FloatRange(0), help="Of the model [default: its server's].")
-@click.option("--top-p", type=click.FloatRange(0, 1), help="Of the model.")
+@click.option("--time-limit", type=Finite(0, min_open=True), default=600, show_default=True, metavar="S")
+@click.option("--temperature", type=Finite(0), help="Of the model [default: its server's].")
+@click.option("--top-p", type=Finite(0, 1), help="Of the model.")
 @click.option("--top-k", type=int, help="Of the model, for servers that know it.")
 @click.option("--require-thinking", is_flag=True, help="A turn that does not think first is a slip.")
 @click.option("--lenient", is_flag=True, help="Slips and environment errors are told to the agent, and it goes on.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from pipeline.errors import UserError
-from studio.commands.options import json_option, open_workspace, print_json, print_table, say, workspace_option
+from studio.commands.options import Finite, json_option, open_workspace, print_json, print_table, say, workspace_option
 
 if TYPE_CHECKING:
     from pipeline.engine.board import Board, Row
@@ -223,7 +223,7 @@ def edit(
 @run_command.command("set")
 @RUN
 @click.option("--count", type=click.IntRange(1), help="How many environments are wanted.")
-@click.option("--budget", type=click.FloatRange(0), metavar="USD", help="The most that may be spent.")
+@click.option("--budget", type=Finite(0), metavar="USD", help="The most that may be spent.")
 @click.option(
     "--gate", "gates", multiple=True, metavar="STAGE[:warn]", help="Hold these stages' results, and no others."
 )

@@ -9,6 +9,7 @@ import rich_click as click
 
 from pipeline.words import number_of
 from studio.commands.options import (
+    Finite,
     json_option,
     open_workspace,
     print_json,
@@ -44,12 +45,10 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="What chance decides, it decides by this.")
 @click.option("--tasks-each", type=click.IntRange(1), metavar="N", help="At most N tasks an environment.")
-@click.option(
-    "--distinct", type=click.FloatRange(0, 1), metavar="SIMILARITY", help="Of any two this similar take only one."
-)
+@click.option("--distinct", type=Finite(0, 1), metavar="SIMILARITY", help="Of any two this similar take only one.")
 @click.option(
     "--held-out",
-    type=click.FloatRange(0, 1, max_open=True),
+    type=Finite(0, 1, max_open=True),
     default=0.0,
     show_default=True,
     help="Keep whole concepts with this share of the environments for a test split.",
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
 @click.option(
     "--rates", type=click.Path(dir_okay=False), help="Solve rates as JSON lines (environment, task, rate), to balance."
 )
-@click.option("--threshold", type=click.FloatRange(0, 1), help="As for diversity.")
+@click.option("--threshold", type=Finite(0, 1), help="As for diversity.")
 @click.option("--model", metavar="NAME", help="As for diversity.")
 @click.option("--replace", is_flag=True, help="Make it again where the name is taken.")
 @json_option

@@ -10,6 +10,7 @@ import rich_click as click
 from pipeline.errors import UserError
 from pipeline.words import number_of
 from studio.commands.options import (
+    Finite,
     json_option,
     open_workspace,
     print_json,
@@ -40,7 +41,7 @@ from studio.commands.options import (
 @click.option(
     "--gate", "gates", multiple=True, metavar="STAGE[:warn]", help="Hold its results for approval. Repeatable."
 )
-@click.option("--budget", type=click.FloatRange(0), metavar="USD", help="Spend no more than this; then wait.")
+@click.option("--budget", type=Finite(0), metavar="USD", help="Spend no more than this; then wait.")
 @click.option("--yes", is_flag=True, help="Do not ask before money is spent.")
 @click.option("--resume", is_flag=True, help="Go on with an unfinished run: the newest, or --run.")
 @click.option("--run", "number", type=int, metavar="RUN", help="The run to go on with.")

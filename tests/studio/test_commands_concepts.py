@@ -228,3 +228,19 @@ def test_neither_command_imports_torch(workspace: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("diversity", "--threshold", "nan"),
+        ("subset", "mix", "--budget", "4", "--held-out", "nan"),
+        ("subset", "mix", "--budget", "4", "--distinct", "nan"),
+        ("rollout", "--policy", "noop", "--time-limit", "inf"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_no_finite_number_is_refused(workspace: Path, arguments: tuple[str, ...]) -> None:
+    refused = run(workspace, *arguments)
+    assert refused.exit_code == 2
+    assert "is not a finite number" in refused.output
