@@ -6,7 +6,7 @@ import csv
 import json
 import math
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def ids(packages: Path) -> dict[str, list[str]]:
     return found
 
 
-def chosen(packages: Path, preset: Preset, categories: Iterable[str] = ()) -> dict[str, list[str]]:
+def chosen(packages: Path, preset: Preset, categories: Collection[str] = ()) -> dict[str, list[str]]:
     """The ids that a preset means, by category; of `categories` only, where some are named.
 
     Raises UserError for a category that there is not, or none of which the preset has.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ def ids(packages: Path, domain: str, split: str = "base") -> list[str]:
     return [str(name) for name in splits[split]]
 
 
-def chosen(packages: Path, preset: Preset, domains: Iterable[str] = ()) -> dict[str, list[str]]:
+def chosen(packages: Path, preset: Preset, domains: Collection[str] = ()) -> dict[str, list[str]]:
     """The ids that a preset means, by domain; of `domains` instead of its own, where some are named.
 
     Raises UserError for a domain that there is not, or that lacks the preset's split.
