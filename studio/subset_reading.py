@@ -56,22 +56,32 @@ def recipe_lines(recipe: Mapping[str, Any]) -> Iterator[list[Piece]]:
     yield [("seed       ", "muted"), (str(recipe["seed"]), "")]
 
 
+def coverage_of(card: Mapping[str, Any]) -> str:
+    """A subset's coverage; nothing for one that was cut from another, as ablations do, and so never measured."""
+    return f"{card['coverage']:.3f}" if "coverage" in card else ""
+
+
+def _vendi_of(card: Mapping[str, Any]) -> str:
+    return f"{card['vendi']['train']:.1f} of {card['vendi']['of']:.1f}" if card.get("vendi") else ""
+
+
 def card_lines(card: Mapping[str, Any]) -> Iterator[list[Piece]]:
     """A subset's card: what it holds, what is known of it, where it comes from."""
     yield [(f"{'':<13}{'train':>7}{'test':>7}{'of':>7}", "muted")]
     for key in ("environments", "tasks", "concepts"):
         counts = card[key]
-        yield [(f"{key:<13}", "muted"), (f"{counts['train']:>7,}{counts['test']:>7,}{counts['of']:>7,}", "")]
-    vendi = card["vendi"]
-    yield [
-        ("coverage   ", "muted"),
-        (f"{card['coverage']:.3f}", "strong"),
-        (" mean similarity to the nearest picked", "muted"),
-    ]
-    yield [("Vendi      ", "muted"), (f"{vendi['train']:.1f} of {vendi['of']:.1f}, view {vendi['view']}", "")]
-    if held := card["concepts"]["held_out"]:
+        of = f"{counts['of']:>7,}" if "of" in counts else ""
+        yield [(f"{key:<13}", "muted"), (f"{counts['train']:>7,}{counts['test']:>7,}{of}", "")]
+    if vendi := card.get("vendi"):
+        yield [
+            ("coverage   ", "muted"),
+            (coverage_of(card), "strong"),
+            (" mean similarity to the nearest picked", "muted"),
+        ]
+        yield [("Vendi      ", "muted"), (f"{_vendi_of(card)}, view {vendi['view']}", "")]
+    if held := card["concepts"].get("held_out"):
         yield [("held out   ", "muted"), (f"{number_of(len(held), 'concept')}: {'; '.join(held)}", "")]
-    for row in card["series"]:
+    for row in card.get("series", ()):
         said = f"{row['environments']:,} environments, {row['concepts']:,} concepts, coverage {row['coverage']:.3f}"
         yield [(f"first {row['size']:<5}", "muted"), (said, "")]
     yield []
@@ -149,8 +159,8 @@ def differences(catalog: Catalog, left: str, right: str) -> list[Difference]:
         ),
     ]
     sides = [list(recipe_lines(subset.card["recipe"])) for subset in (one, other)]
-    coverage = [f"{subset.card['coverage']:.3f}" for subset in (one, other)]
-    vendi = [f"{subset.card['vendi']['train']:.1f} of {subset.card['vendi']['of']:.1f}" for subset in (one, other)]
+    coverage = [coverage_of(subset.card) for subset in (one, other)]
+    vendi = [_vendi_of(subset.card) for subset in (one, other)]
     for what, (first, second) in (("coverage", coverage), ("Vendi score of the training split", vendi)):
         rows.append(Difference(what, (first, "", second), [*sides[0], [], *sides[1]]))
     return rows

@@ -163,25 +163,31 @@ def _list(stored: Sequence[StoredSubset], *, as_json: bool) -> None:
 
 
 def _print(card: Mapping[str, Any]) -> None:
-    environments, tasks, concepts, vendi = (card[key] for key in ("environments", "tasks", "concepts", "vendi"))
+    # A subset that was cut from another, as ablations do, was not measured against what it was picked from.
+    counts = [(key, card[key]) for key in ("environments", "tasks", "concepts")]
     print_table(
         [card["name"], "train", "test", "of"],
-        [
-            ("environments", environments["train"], environments["test"], environments["of"]),
-            ("tasks", tasks["train"], tasks["test"], tasks["of"]),
-            ("concepts", concepts["train"], concepts["test"], concepts["of"]),
-        ],
+        [(key, found["train"], found["test"], found.get("of")) for key, found in counts],
     )
+    measured = []
+    if vendi := card.get("vendi"):
+        measured = [
+            ("coverage", f"{card['coverage']:.3f}"),
+            ("Vendi score", f"{vendi['train']:.1f} of {vendi['of']:.1f}, view {vendi['view']}"),
+        ]
     shares = ("checks", "audit", "difficulty", "licences", "made_by", "left_out_tasks")
     print_table(
         ["", ""],
         [
-            ("coverage", f"{card['coverage']:.3f}"),
-            ("Vendi score", f"{vendi['train']:.1f} of {vendi['of']:.1f}, view {vendi['view']}"),
-            *((key.replace("_", " "), ", ".join(f"{k} {n}" for k, n in card[key].items()) or "–") for key in shares),
+            *measured,
+            *(
+                (key.replace("_", " "), ", ".join(f"{k} {n}" for k, n in card[key].items()) or "–")
+                for key in shares
+                if key in card
+            ),
             ("digest", card["digest"]),
         ],
     )
-    if card["series"]:
+    if card.get("series"):
         keys = ("size", "environments", "tasks", "concepts", "coverage")
         print_table(keys, [[row[key] for key in keys[:4]] + [f"{row['coverage']:.3f}"] for row in card["series"]])

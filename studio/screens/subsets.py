@@ -22,7 +22,7 @@ from studio.screens.subset_build import BuildScreen
 from studio.screens.subset_compare import CompareSubsetsScreen
 from studio.screens.subset_export import ExportScreen
 from studio.screens.subset_members import MembersScreen
-from studio.subset_reading import card_lines, recipe_lines
+from studio.subset_reading import card_lines, coverage_of, recipe_lines
 from studio.widgets.grid import Cell, Column, Grid
 from studio.widgets.lines import Piece
 from studio.widgets.source import Source
@@ -40,7 +40,8 @@ EMPTY = "No subsets yet: b picks the environments worth training on."
 
 def _share(row: StoredSubset) -> Cell:
     concepts = row.card["concepts"]
-    return f"{concepts['train'] + concepts['test']:,}/{concepts['of']:,}"
+    held = f"{concepts['train'] + concepts['test']:,}"
+    return f"{held}/{concepts['of']:,}" if "of" in concepts else held
 
 
 class SubsetsScreen(Framed):
@@ -61,7 +62,7 @@ class SubsetsScreen(Framed):
         Column("tasks", "tasks", lambda row: f"{row.card['tasks']['train']:,}", width=7, right=True, drop=3),
         Column("concepts", "concepts", _share, width=9, right=True),
         Column("held", "held out", lambda row: f"{row.card['concepts']['test']:,}", width=8, right=True, drop=4),
-        Column("coverage", "coverage", lambda row: f"{row.card['coverage']:.3f}", width=8, right=True, drop=1),
+        Column("coverage", "coverage", lambda row: coverage_of(row.card), width=8, right=True, drop=1),
         Column("made", "made", lambda row: (f"{row.created_at.astimezone():%m-%d %H:%M}", "muted"), width=11, drop=5),
     )
 

@@ -19,6 +19,7 @@ pytest.importorskip("sklearn")
 
 from pipeline.catalog import Catalog
 from pipeline.model import Author, AuthorKind, Part
+from pipeline.workspace import Workspace
 from studio.app import Studio
 from studio.cli import awm_studio
 from studio.screens.choose import ChooseScreen
@@ -30,6 +31,8 @@ from studio.screens.subsets import SubsetsScreen
 from studio.widgets.source import Source
 from tests.studio.conftest import studio_on, until
 from tests.studio.landscapes import measured, with_subsets
+from train.ablate_scaling import keep_nested, nested
+from train.worlds import subset_named
 
 
 @pytest.fixture(autouse=True)
@@ -192,6 +195,28 @@ async def test_two_subsets_are_compared(seen: Path) -> None:
         assert all(name in listing.source.text for name in one | other)
         await pilot.press("escape")
         assert isinstance(studio.screen, SubsetsScreen)
+
+
+async def test_a_subset_that_was_cut_from_another_is_shown_without_what_was_not_measured(tmp_path: Path) -> None:
+    path = with_subsets(tmp_path / "ws")
+    with Workspace.open(path) as workspace:
+        keep_nested(workspace, nested(subset_named(workspace.catalog, "mix-v1"), 2))
+    shown = CliRunner().invoke(awm_studio, ["-w", str(path), "subset", "mix-v1-first-2"])
+    assert shown.exit_code == 0
+    assert "environments    2" in shown.stdout
+    assert "coverage" not in shown.stdout
+    async with subsets_on(path) as (studio, pilot, screen):
+        assert "mix-v1-first-2" in [row.name for row in screen.grid.rows]
+        await pilot.press("down")
+        await until(pilot, lambda: "mix-v1-first-2" in screen.query_one("#card", Source).text)
+        assert "coverage" not in screen.query_one("#card", Source).text
+        await pilot.press("x", "up", "c")
+        await until(pilot, lambda: isinstance(studio.screen, CompareSubsetsScreen))
+        listing = studio.screen.query_one(Differences)
+        await until(pilot, lambda: listing.grid.rows)
+        coverage = next(row.counts for row in listing.grid.rows if row.what == "coverage")
+        assert "" in (coverage[0], coverage[2])
+        assert coverage != ("", "", "")
 
 
 async def test_a_subset_is_opened_and_shows_tasks_as_they_were_picked(tmp_path: Path) -> None:
