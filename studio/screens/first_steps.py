@@ -44,10 +44,18 @@ class FirstStepsScreen(Framed):
         super().on_mount()
         self.studio.news.subscribe(self, self._heard)
 
+    def on_screen_resume(self) -> None:
+        """Look again: environments may have come while another screen was in front."""
+        self._leave_if_filled()
+
+    def _heard(self, _news: News) -> None:
+        self._leave_if_filled()
+
     @work(exclusive=True)
-    async def _heard(self, _news: News) -> None:
+    async def _leave_if_filled(self) -> None:
         assert self.studio.workspace is not None
-        if await self.studio.ask(self.studio.workspace.catalog.names):
+        filled = await self.studio.ask(self.studio.workspace.catalog.names)
+        if filled and self.is_active:  # dismissing takes away whatever screen is in front
             self.dismiss()
 
     def action_make(self) -> None:

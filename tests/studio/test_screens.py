@@ -62,6 +62,21 @@ async def test_making_environments_offline_leads_to_them_as_they_come(
         await until(pilot, lambda: [run.state for run in studio.runs] == ["done"])
 
 
+async def test_environments_that_come_while_another_screen_is_in_front_are_shown_on_the_way_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("studio.screens.first_steps.COUNT", 2)
+    async with studio_on(tmp_path / "new", wait=False) as (studio, pilot):
+        await until(pilot, lambda: isinstance(studio.screen, FirstStepsScreen))
+        await pilot.press("m", "7")
+        await until(pilot, lambda: [run.state for run in studio.runs] == ["done"], seconds=60)
+        await studio.workers.wait_for_complete()
+        assert studio.current_mode == "activity"
+        await pilot.press("2")
+        await until(pilot, lambda: isinstance(studio.screen, EnvironmentsScreen))
+        await until(pilot, lambda: len(studio.screen.grid.rows) == 2)
+
+
 async def test_a_run_that_cannot_start_says_why(tmp_path: Path) -> None:
     async with studio_on(tmp_path / "new", wait=False) as (studio, pilot):
         await until(pilot, lambda: isinstance(studio.screen, FirstStepsScreen))
