@@ -23,6 +23,8 @@ from curation.diversity import (
 from curation.embeddings import DEFAULT_MODEL, Model, Progress
 from curation.filters import parse
 from curation.views import View
+from pipeline.errors import UserError
+from pipeline.words import number_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +66,10 @@ def survey(
     read, a model that cannot be used, or more environments than can be compared.
     """
     keep = parse(where)
-    names = [row.name for row in workspace.catalog.summaries() if keep(row)]
+    there = workspace.catalog.summaries()
+    names = [row.name for row in there if keep(row)]
+    if there and not names:
+        raise UserError(f"None of {number_of(len(there), 'environment')} passes the filter {where!r}.")
     items, lacking = read_items(workspace.catalog, view, names)
     with vector_cache(workspace.path) as cache:
         vectors = represent([item.text for item in items], model, cache=cache, threads=threads, progress=progress)

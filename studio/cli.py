@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 
 import rich_click as click
 
@@ -83,6 +84,21 @@ def at_a_terminal() -> bool:
     return "TEXTUAL_DRIVER" in os.environ or (sys.stdin.isatty() and sys.stdout.isatty())
 
 
+def way_on(arguments: Sequence[str]) -> str:
+    """What to type to go on with a command that was interrupted."""
+    command: click.Command | None = awm_studio
+    verbs: list[str] = []
+    for word in arguments:
+        if not isinstance(command, click.Group):
+            break
+        inside = command.get_command(click.Context(command), word)
+        if inside is not None:
+            command, verbs = inside, [*verbs, word]
+    if command is not None and any("--resume" in option.opts for option in command.params):
+        return f"awm-studio {' '.join(verbs)} --resume goes on (--help says with what)"
+    return "run the same command to go on"
+
+
 def main() -> None:
     """Run the command line.
 
@@ -96,8 +112,11 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("awm-studio: interrupted; what was done is kept, run the same command to go on.", err=True)
+    except (click.Abort, KeyboardInterrupt) as error:
+        if isinstance(error.__context__, EOFError):
+            click.echo("awm-studio: this asks you something, and nobody answers: run it in a terminal.", err=True)
+            sys.exit(2)
+        click.echo(f"awm-studio: interrupted; what was done is kept, {way_on(sys.argv[1:])}.", err=True)
         sys.exit(130)
     except BrokenPipeError:  # the reader (head, less) has gone: nothing is wrong
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -49,7 +49,7 @@ def ablate_scaling(
     whole = subset_named(catalog, subset)
     points: list[Point] = []
     for size in sorted(set(sizes)):
-        inside = nested(whole, size)
+        inside = nested(whole, min(size, len(whole.environments(TRAIN))))
         environments, tasks = len(inside.environments(TRAIN)), sum(pick.split == TRAIN for pick in inside.picks)
         if points and environments == points[-1].environments:
             points.append(Point(size, environments, tasks, why="the subset has no more environments"))
@@ -57,11 +57,11 @@ def ablate_scaling(
         keep_nested(parts.workspace, inside)
         name = inside.recipe.name
         try:
-            number = parts.trained(f"trained on {size}", config, name, preset=preset)
+            number = parts.trained(f"trained on {environments}", config, name, preset=preset)
         except UserError as error:
             points.append(Point(size, environments, tasks, why=str(error)))
             continue
-        report = parts.evaluated(f"tried {size}", number, name, tries=tries)
+        report = parts.evaluated(f"tried {environments}", number, name, tries=tries)
         points.append(Point(size, environments, tasks, report))
     return _answer(points, config, preset, tries), figure(points)
 

@@ -65,7 +65,9 @@ def fix_command(
             click.secho(visible(f"{fix['code']}  {fix['where']}: {fix['says']}"), bold=True)
             for edit in fix["edits"]:
                 click.echo(visible("\n".join(edit["diff"])))
-        if not shown:
+        if not shown and finding is not None:
+            say(f"Nothing that was found in {name} is called {finding} and has a mechanical remedy.")
+        elif not shown:
             say(f"There is no mechanical remedy for what was found in {name} (awm-studio check and audit find it).")
     versions, check = [], None
     if apply_them and fixes:

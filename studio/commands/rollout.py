@@ -102,7 +102,7 @@ def rollout_command(*, resume: bool, number: int | None, as_json: bool, workspac
 
 
 def _plan(opened: Workspace, options: dict[str, Any]) -> Plan:
-    from pipeline.llm.profiles import choose
+    from pipeline.llm.profiles import choose, from_environment
     from train.rollout import Plan
     from train.worlds import subset_named, tasks_of, tasks_of_subset
 
@@ -125,6 +125,8 @@ def _plan(opened: Workspace, options: dict[str, Any]) -> Plan:
         model = _sampled(usual, options)
     judge = None
     if options["reward"] != "code":
+        if options["judge_model"] is None and not settings.profiles and from_environment() is None:
+            raise UserError(f"--reward {options['reward']} asks a model: give --judge-model and --judge-base-url.")
         judge = choose(settings.profiles, None, model=options["judge_model"], base_url=options["judge_base_url"])
     at_once = options["concurrency"] or (model.concurrency if model else SCRIPTED_AT_ONCE)
     return Plan(

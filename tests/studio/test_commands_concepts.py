@@ -55,6 +55,11 @@ def test_diversity_prints_the_contractual_json(workspace: Path) -> None:
     assert (found["items"], found["concepts"], found["ari_vs_known"]) == (6, 3, 1)
 
 
+def test_a_filter_that_lets_nothing_through_is_named(workspace: Path) -> None:
+    with pytest.raises(UserError, match="None of 6 environments passes the filter 'tools>500'"):
+        run(workspace, "diversity", *NGRAMS, "--where", "tools>500")
+
+
 def test_diversity_says_it_in_words(workspace: Path) -> None:
     said = run(workspace, "diversity", *NGRAMS).stdout
     assert "concepts at 0.4" in said

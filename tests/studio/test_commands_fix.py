@@ -68,4 +68,4 @@ def test_applied_it_is_a_version_by_the_person_and_the_environment_is_checked_ag
 def test_only_what_was_asked_for_is_put_right(command: Command) -> None:
     document = command("--finding", "goal_in_seed", "--apply", "--json")
     assert (document["fixes"], document["versions"], document["check"]) == ([], [], None)
-    assert "no mechanical remedy" in command("--finding", "goal_in_seed")
+    assert "Nothing that was found in shop is called goal_in_seed" in command("--finding", "goal_in_seed")
