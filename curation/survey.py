@@ -69,7 +69,9 @@ def survey(
     there = workspace.catalog.summaries()
     names = [row.name for row in there if keep(row)]
     if there and not names:
-        raise UserError(f"None of {number_of(len(there), 'environment')} passes the filter {where!r}.")
+        raise UserError(
+            f"There is nothing to compare: none of {number_of(len(there), 'environment')} passes the filter {where!r}."
+        )
     items, lacking = read_items(workspace.catalog, view, names)
     with vector_cache(workspace.path) as cache:
         vectors = represent([item.text for item in items], model, cache=cache, threads=threads, progress=progress)

@@ -56,7 +56,7 @@ def test_diversity_prints_the_contractual_json(workspace: Path) -> None:
 
 
 def test_a_filter_that_lets_nothing_through_is_named(workspace: Path) -> None:
-    with pytest.raises(UserError, match="None of 6 environments passes the filter 'tools>500'"):
+    with pytest.raises(UserError, match="none of 6 environments passes the filter 'tools>500'"):
         run(workspace, "diversity", *NGRAMS, "--where", "tools>500")
 
 
