@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from pipeline.errors import UserError
 
 NAME = "engine.lock"
+PATIENCE_S = 1.0
+"""How long a held lock is tried again: a killed process with many threads lets go of it a little after it has gone, and
+whoever asks for the `worker` holds it for a moment."""
 
 
 @contextmanager
@@ -18,17 +23,29 @@ def work_on(folder: Path, run: int) -> Generator[None]:
     """Hold a run's lock. Raises UserError where another process holds it, and names that process."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / NAME).open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _locked(file):
             raise UserError(
                 f"Process {worker(folder) or '?'} is working on run {run} already: watch it with "
                 f"awm-studio run show {run}, or stop it with awm-studio run stop {run}."
-            ) from None
+            )
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def _locked(file: TextIO) -> bool:
+    """Take the lock of a file; whether it could be had."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.02)
+        else:
+            return True
 
 
 def worker(folder: Path) -> int | None:

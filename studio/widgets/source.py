@@ -44,18 +44,18 @@ def highlight(text: str, language: str) -> list[list[Piece]]:
         Token.Generic.Subheading: "accent",
     }
     try:
-        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=True)
+        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return plain(text)
     lines: list[list[Piece]] = [[]]
-    for kind, value in lexer.get_tokens("\n".join(_clean(text))):
+    for kind, value in lexer.get_tokens("".join(f"{line}\n" for line in _clean(text))):
         tone, token = "", kind
         while token is not None and not tone:
             tone, token = tones.get(token, ""), token.parent
         first, *others = value.split("\n")
         lines[-1].append((first, tone))
         lines.extend([(other, tone)] for other in others)
-    return lines[:-1]  # lexers end every text with a line end
+    return lines[:-1]  # after the last line end
 
 
 def plain(text: str) -> list[list[Piece]]:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -70,6 +70,7 @@ def test_values_are_shown_as_a_person_reads_them(value: Any, expected: str) -> N
     assert shown(value) == expected
 
 
+@example("\x1e\x85", "python")
 @given(
     st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from(["python", "sql", "json", "diff", "", "no such"])
 )
