@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from textual import on, work
 from textual.containers import Horizontal
-from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -17,7 +16,7 @@ from studio.actions import bindings
 from studio.bridge import News
 from studio.screens.choose import ChooseScreen
 from studio.screens.first_steps import FirstStepsScreen
-from studio.screens.frame import Framed
+from studio.screens.split import Split
 from studio.widgets.environment.audit import Audit
 from studio.widgets.environment.code import Code
 from studio.widgets.environment.detail import Detail
@@ -42,7 +41,7 @@ RELOAD_SHARE = 0.1
 """The share of the time that reading the list may take; a long list is read less often."""
 
 
-class EnvironmentsScreen(Framed):
+class EnvironmentsScreen(Split):
     """The list on the left, the details of the current environment on the right (a key away in a narrow terminal)."""
 
     MODE = "environments"
@@ -52,8 +51,6 @@ class EnvironmentsScreen(Framed):
         "tab; Escape comes back. Marks (x) choose what to compare."
     )
     BINDINGS = bindings("environments")
-
-    zoomed: reactive[bool] = reactive(False, toggle_class="-zoomed")
 
     def __init__(self) -> None:
         super().__init__()
@@ -179,10 +176,8 @@ class EnvironmentsScreen(Framed):
     # Actions
 
     @on(Grid.Selected, "#list")
-    def _enter_detail(self) -> None:
-        if self.has_class("-narrow"):
-            self.zoomed = True
-        self.call_after_refresh(self.detail.enter)
+    def _entered(self) -> None:
+        self.enter_detail()
 
     def action_filter(self) -> None:
         """Type a filter."""
@@ -191,39 +186,8 @@ class EnvironmentsScreen(Framed):
 
     def action_back(self) -> None:
         """From the details to the list; in the list, show everything again."""
-        if self.zoomed or self.detail.has_focus_within:
-            self.zoomed = False
-            self.grid.focus()
-        else:
+        if not self.leave_detail():
             self.query_one(FilterBar).clear()
-
-    def action_zoom(self) -> None:
-        """The details alone, or beside the list."""
-        self.zoomed = not self.zoomed
-        self.call_after_refresh(self.detail.enter if self.zoomed else self.grid.focus)
-
-    def action_next_tab(self) -> None:
-        """The next tab."""
-        self._turn(1)
-
-    def action_previous_tab(self) -> None:
-        """The tab before."""
-        self._turn(-1)
-
-    def _turn(self, steps: int) -> None:
-        """Another tab; where the list has the whole screen, the details take its place so that the tab is seen."""
-        self.detail.turn(steps)
-        if self.has_class("-narrow") and not self.zoomed:
-            self._enter_detail()
-
-    def on_resize(self) -> None:
-        """The keyboard stays where it was, in sight: details that it is in take the place of a list with no room."""
-        if self.detail.has_focus_within:
-            self.call_after_refresh(self._keep_in_sight)
-
-    def _keep_in_sight(self) -> None:
-        if self.has_class("-narrow") and not self.zoomed:
-            self._enter_detail()
 
     def action_mark(self) -> None:
         """Mark or unmark the current environment and go on to the next."""
@@ -320,7 +284,7 @@ class EnvironmentsScreen(Framed):
         self.query_one(FilterBar).clear()
         self.grid.go_to(lambda row: row.name == item.environment)
         self.detail.open("audit" if item.source == "audit" else "findings")
-        self._enter_detail()
+        self.enter_detail()
 
     def action_fix(self) -> None:
         """Show how what was found can be put right mechanically."""
@@ -375,7 +339,7 @@ class EnvironmentsScreen(Framed):
             self.studio.push_screen(EditTaskScreen(dossier, pane.grid.row.number), self._back_from)
         else:
             self.detail.open("tasks")
-            self._enter_detail()
+            self.enter_detail()
 
     @on(Grid.Selected, "Tasks Grid")
     def _task_selected(self) -> None:

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual import on, work
-from textual.containers import Horizontal
-from textual.reactive import reactive
 from textual.widget import Widget
-from textual.widgets import Static, TabbedContent
+from textual.widgets import Static
 
 from studio import launch
 from studio.actions import bindings
-from studio.bridge import News
 from studio.evaluation_watch import EvaluationWatch
 from studio.screens.choose import ChooseScreen
-from studio.screens.frame import Framed
-from studio.widgets.cells import one_line
+from studio.screens.watched_runs import WatchedRuns
 from studio.widgets.evaluation.comparison import Comparison
 from studio.widgets.evaluation.detail import EvaluationDetail
 from studio.widgets.evaluation.heading import done_cell, head, result, score_cell
 from studio.widgets.evaluation.live import read_live
 from studio.widgets.evaluation.suites import Suites, summary_line
 from studio.widgets.evaluation.tasks import EvaluatedTasks, TaskRow, task_rows
-from studio.widgets.grid import Cell, Column, Grid
-from studio.widgets.lines import as_content
+from studio.widgets.grid import Column, Grid
+from studio.widgets.lines import Piece, as_content
 from studio.widgets.source import Source
 from studio.widgets.states import state
 from train.evaluate import KIND
@@ -34,14 +30,10 @@ from train.evaluate_report import items_of
 
 if TYPE_CHECKING:
     from pipeline.records import Run
-    from pipeline.workspace import Workspace
     from train.harness.readiness import Readiness
 
-LOOK_S = 1.0
-"""How often the files of evaluations are looked at."""
 
-
-class EvaluateScreen(Framed):
+class EvaluateScreen(WatchedRuns[EvaluationWatch]):
     """The evaluations on the left, the one under the cursor on the right (a key away in a narrow terminal)."""
 
     MODE = "evaluate"
@@ -53,20 +45,17 @@ class EvaluateScreen(Framed):
         "a rollout that failed. Suites says what can be run here and what is missing."
     )
     BINDINGS = bindings("evaluate")
-
-    zoomed: reactive[bool] = reactive(False, toggle_class="-zoomed")
+    KIND = KIND
+    EMPTY = "Nothing has been evaluated here yet: n starts it."
 
     def __init__(self) -> None:
         super().__init__()
-        self._watches: dict[int, EvaluationWatch] = {}
-        self.marked: int | None = None
         self.suites: list[Readiness] = []
-        self._looking = False
 
     def columns(self) -> tuple[Column, ...]:
         """What is said of each evaluation."""
         return (
-            Column("mark", "", self._mark_cell, width=1),
+            Column("mark", "", self.mark_cell, width=1),
             Column("id", "run", lambda watch: str(watch.run.id), width=3, right=True),
             Column("state", "state", lambda watch: state(watch.state), width=13),
             Column("suite", "suite", lambda watch: (watch.suite, "name"), width=12),
@@ -76,86 +65,31 @@ class EvaluateScreen(Framed):
         )
 
     def body(self) -> Iterable[Widget]:
-        """The suites, the current evaluation in a line, the list, its details."""
+        """The suites in a line above the rest."""
         yield Static("", id="suites-head", markup=False)
-        yield Static("", id="evaluation-head", markup=False)
-        yield Static("", id="evaluation-trouble", markup=False)
-        with Horizontal():
-            yield Grid(self.columns(), empty="Nothing has been evaluated here yet: n starts it.", id="evaluations")
-            yield EvaluationDetail(id="evaluation")
+        yield from super().body()
 
-    @property
-    def grid(self) -> Grid:
-        """The evaluations."""
-        return self.query_one("#evaluations", Grid)
+    def details(self) -> EvaluationDetail:
+        """Result, tasks, what goes on, a comparison, the suites."""
+        return EvaluationDetail(id="run")
 
-    @property
-    def detail(self) -> EvaluationDetail:
-        """The current evaluation."""
-        return self.query_one(EvaluationDetail)
+    def watch_of(self, run: Run, folder: Path) -> EvaluationWatch:
+        """An evaluation, to be watched."""
+        return EvaluationWatch(run, folder)
 
-    @property
-    def current(self) -> EvaluationWatch | None:
-        """The evaluation under the cursor."""
-        return self.grid.row
+    def head(self, watch: EvaluationWatch) -> list[Piece]:
+        """State, how far, the pass rate, the pace, the time that is left."""
+        return head(watch)
 
     def on_mount(self) -> None:
-        """Follow the evaluations of the workspace."""
+        """Follow the evaluations of the workspace, and see what can be run here."""
         super().on_mount()
-        self.grid.focus()
-        self.studio.opened.subscribe(self, self._workspace_opened)
-        self.studio.news.subscribe(self, self._heard)
-        self.set_interval(LOOK_S, self.look)
-        self._list()
         self._look_at_suites()
 
-    def _workspace_opened(self, _workspace: Workspace) -> None:
-        self._watches, self.marked = {}, None
-        self._list()
+    def begin_anew(self) -> None:
+        """Another workspace has other evaluations, and other subsets to try."""
+        super().begin_anew()
         self._look_at_suites()
-
-    def _heard(self, _news: News) -> None:
-        self._list()
-
-    def _list(self) -> None:
-        """The evaluations there are, newest first, with the cursor where it was."""
-        workspace = self.studio.workspace
-        if workspace is None:
-            return
-        runs = [run for run in self.studio.runs if run.kind == KIND]
-        self._watches = {run.id: self._watch_of(workspace, run) for run in runs}
-        self.marked = self.marked if self.marked in self._watches else None
-        current = self.current.run.id if self.current else None
-        rows = list(self._watches.values())
-        self.grid.show(rows, cursor=next((n for n, watch in enumerate(rows) if watch.run.id == current), 0))
-        self.look()
-
-    def _watch_of(self, workspace: Workspace, run: Run) -> EvaluationWatch:
-        watch = self._watches.get(run.id) or EvaluationWatch(run, workspace.runs / str(run.id))
-        watch.run = run
-        return watch
-
-    # What is new
-
-    def look(self) -> None:
-        """Read what the evaluations have written, if this screen can be seen and nobody reads yet."""
-        if self.is_current and not self._looking:
-            self._looking = True
-            self._read([*self._watches.values()])
-
-    @work
-    async def _read(self, watches: Sequence[EvaluationWatch]) -> None:
-        try:
-            changed = await self.studio.ask(_catch_up, watches)
-        finally:
-            self._looking = False
-        if changed:
-            self.grid.redraw()
-        live = self.detail.active == "live" and self.current is not None and self.current.is_running
-        if live or (changed and any(watch in changed for watch in (self.current, self._before()))):
-            self._show()
-        else:
-            self._say_head()
 
     @work(exclusive=True, group="suites")
     async def _look_at_suites(self) -> None:
@@ -165,21 +99,22 @@ class EvaluateScreen(Framed):
             return
         self.suites = await self.studio.ask(suites, self.studio.workspace) or []
         self.query_one("#suites-head", Static).update(as_content(summary_line(self.suites)))
-        self._show()
+        self.show()
 
-    @on(Grid.Highlighted, "#evaluations")
-    def _highlighted(self) -> None:
-        self._show()
+    # What is new
 
-    @on(TabbedContent.TabActivated)
-    def _tab_turned(self) -> None:
-        self._show()
+    def look(self) -> None:
+        """Read what is new; what goes on is looked at whether or not that said anything."""
+        super().look()
+        if self.is_current and self.detail.active == "live" and self.current is not None and self.current.is_running:
+            self.show()
 
-    @work(exclusive=True, group="show")
-    async def _show(self) -> None:
-        """Keep the lines above and the tab that is looked at true."""
-        self._say_head()
-        watch = self.current
+    def is_shown(self, watch: EvaluationWatch) -> bool:
+        """The current one is, and the one it is compared with."""
+        return watch in (self.current, self._before())
+
+    async def show_tab(self, watch: EvaluationWatch | None) -> None:
+        """Keep the tab that is looked at true."""
         match self.detail.active:
             case "result":
                 self.query_one("#scores", Source).show_lines(result(watch))
@@ -227,26 +162,10 @@ class EvaluateScreen(Framed):
             comparison.show(found)
 
     def _before(self) -> EvaluationWatch | None:
-        return self._watches.get(self.marked) if self.marked is not None else None
-
-    def _say_head(self) -> None:
-        watch = self.current
-        self.query_one("#evaluation-head", Static).update(as_content(head(watch) if watch is not None else []))
-        trouble = self.query_one("#evaluation-trouble", Static)
-        text = watch.trouble if watch is not None else ""
-        trouble.update(f"✗ {one_line(text)}")
-        trouble.display = bool(text)
-
-    def _mark_cell(self, watch: EvaluationWatch) -> Cell:
-        return ("x", "accent") if watch.run.id == self.marked else " "
+        """The marked evaluation, if there is one."""
+        return next((self.watches[number] for number in self.marks), None)
 
     # Actions
-
-    @on(Grid.Selected, "#evaluations")
-    def _enter(self) -> None:
-        if self.has_class("-narrow"):
-            self.zoomed = True
-        self.call_after_refresh(self.detail.enter)
 
     @on(Grid.Selected, "EvaluatedTasks Grid")
     async def _open_task(self, event: Grid.Selected) -> None:
@@ -329,12 +248,10 @@ class EvaluateScreen(Framed):
             self.notify(f"Evaluation {watch.run.id} goes on.")
 
     def action_mark(self) -> None:
-        """Compare with the evaluation, or no more."""
+        """Compare with the evaluation, or no more; there is one mark at a time."""
         if self.current is not None:
-            number = self.current.run.id
-            self.marked = None if self.marked == number else number
-            self.grid.redraw()
-            self._show()
+            self.marks &= {self.current.run.id}
+        super().action_mark()
 
     @work
     async def action_export(self) -> None:
@@ -352,39 +269,6 @@ class EvaluateScreen(Framed):
     def action_refresh(self) -> None:
         """Look again what can be run."""
         self._look_at_suites()
-
-    def action_zoom(self) -> None:
-        """The evaluation alone, or beside the list."""
-        self.zoomed = not self.zoomed
-        self.call_after_refresh(self.detail.enter if self.zoomed else self.grid.focus)
-
-    def action_next_tab(self) -> None:
-        """The next tab."""
-        self._turn(1)
-
-    def action_previous_tab(self) -> None:
-        """The tab before."""
-        self._turn(-1)
-
-    def _turn(self, steps: int) -> None:
-        self.detail.turn(steps)
-        if self.has_class("-narrow") and not self.zoomed:
-            self._enter()
-
-    def action_back(self) -> None:
-        """From the details to the list, then unmark."""
-        if self.zoomed or self.detail.has_focus_within:
-            self.zoomed = False
-            self.grid.focus()
-        elif self.marked is not None:
-            self.marked = None
-            self.grid.redraw()
-            self._show()
-
-
-def _catch_up(watches: Sequence[EvaluationWatch]) -> list[EvaluationWatch]:
-    """The evaluations that have something new."""
-    return [watch for watch in watches if watch.catch_up()]
 
 
 def _compared(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any] | str:

@@ -111,8 +111,8 @@ async def test_a_suite_is_started_or_installed_from_where_it_is_told(evaluations
 async def test_a_running_evaluation_tells_its_pass_rate_pace_and_time_left(evaluations: Path) -> None:
     async with studio_on(evaluations) as (_, pilot):
         screen = await opened(pilot)
-        await until(pilot, lambda: "15.0/min" in said(screen, "evaluation-head"))
-        told = said(screen, "evaluation-head")
+        await until(pilot, lambda: "15.0/min" in said(screen, "run-head"))
+        told = said(screen, "run-head")
         assert "▶ running" in told
         assert "30/64  passed 75.0% (57%–87%) so far │ 15.0/min  ETA 2m16 │ left out 2" in told
         folder = evaluations / "runs" / "5"
@@ -126,8 +126,8 @@ async def test_a_running_evaluation_tells_its_pass_rate_pace_and_time_left(evalu
             "t": 1767349230 + 150,
         }
         (folder / evaluate.PROGRESS).write_bytes(json_line(later))
-        await until(pilot, lambda: "40/64" in said(screen, "evaluation-head"))
-        assert said(screen, "evaluation-trouble") == "✗ slow"
+        await until(pilot, lambda: "40/64" in said(screen, "run-head"))
+        assert said(screen, "run-trouble") == "✗ slow"
 
 
 async def test_a_result_has_bars_with_intervals_and_what_they_rest_on(evaluations: Path) -> None:
@@ -143,16 +143,16 @@ async def test_a_result_has_bars_with_intervals_and_what_they_rest_on(evaluation
         text = screen.query_one("#scores", Source).text
         assert "left out                 no answer: 1" in text
         assert "31, 48,210 tokens read, 2,904 written, 3 errors" in text
-        assert said(screen, "evaluation-trouble") == "✗ 1 of 5 tries have no result: resume."
+        assert said(screen, "run-trouble") == "✗ 1 of 5 tries have no result: resume."
 
 
 async def test_what_was_not_run_has_no_score(evaluations: Path) -> None:
     async with studio_on(evaluations) as (_, pilot):
         screen = await opened(pilot)
         await at(pilot, screen, 4)
-        assert "✗ not run" in said(screen, "evaluation-head")
-        assert "passed" not in said(screen, "evaluation-head")
-        assert "knows no model 'gone-8b'" in said(screen, "evaluation-trouble")
+        assert "✗ not run" in said(screen, "run-head")
+        assert "passed" not in said(screen, "run-head")
+        assert "knows no model 'gone-8b'" in said(screen, "run-trouble")
         assert "no score" in screen.query_one("#scores", Source).text
         assert "0.000" not in screen.query_one("#scores", Source).text
 
@@ -163,7 +163,7 @@ async def test_a_report_that_is_damaged_is_told_and_not_shown(evaluations: Path)
     async with studio_on(evaluations) as (_, pilot):
         screen = await opened(pilot)
         await at(pilot, screen, 2)
-        assert "NaN is not a result" in said(screen, "evaluation-trouble")
+        assert "NaN is not a result" in said(screen, "run-trouble")
         assert "no report" in screen.query_one("#scores", Source).text
 
 

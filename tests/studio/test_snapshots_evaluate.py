@@ -68,7 +68,7 @@ def looking_at(number: int, tab: str = "result", *keys: str, zoomed: bool = Fals
         if zoomed or keys:
             screen.detail.enter()
         await pilot.press(*keys)
-        await until(pilot, lambda: str(number) in str(screen.query_one("#evaluation-head", Static).content))
+        await until(pilot, lambda: str(number) in str(screen.query_one("#run-head", Static).content))
         await pilot.pause(0.2)
         pilot.app.clear_notifications()
         await pilot.pause()

@@ -53,7 +53,7 @@ async def opened(pilot: Pilot[None]) -> TrainScreen:
 
 
 def head(studio: Studio) -> str:
-    return str(studio.screen.query_one("#training-head", Static).content)
+    return str(studio.screen.query_one("#run-head", Static).content)
 
 
 async def test_the_newest_training_is_shown_with_how_it_stands(trainings: Path) -> None:
@@ -67,7 +67,7 @@ async def test_the_newest_training_is_shown_with_how_it_stands(trainings: Path) 
         assert "KL" in titles
         await pilot.press("down", "down")
         await until(pilot, lambda: "run 2" in head(studio))
-        assert "lower the learning rate" in str(screen.query_one("#training-trouble", Static).content)
+        assert "lower the learning rate" in str(screen.query_one("#run-trouble", Static).content)
 
 
 async def test_a_step_that_is_written_appears(trainings: Path) -> None:
@@ -240,6 +240,6 @@ async def test_in_a_narrow_terminal_the_training_takes_the_place_of_the_list(tra
         assert not screen.detail.display or screen.detail.size.width == 0
         await pilot.press("enter")
         await until(pilot, lambda: screen.detail.charts.has_focus)
-        assert screen.query_one("#trainings", Grid).size.width == 0
+        assert screen.query_one("#runs", Grid).size.width == 0
         await pilot.press("escape")
         assert screen.grid.has_focus

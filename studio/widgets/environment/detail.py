@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import Static, TabbedContent, TabPane
 
@@ -20,9 +19,7 @@ from studio.widgets.environment.tables import Tables
 from studio.widgets.environment.tasks import Tasks
 from studio.widgets.environment.tools import Tools
 from studio.widgets.environment.verifiers import Verifiers
-from studio.widgets.grid import Grid
-from studio.widgets.source import Source
-from studio.widgets.tabs import Tabs
+from studio.widgets.tabs import Tabbed, Tabs
 
 if TYPE_CHECKING:
     from pipeline.records import Summary
@@ -49,7 +46,7 @@ class Pane(Protocol):
         ...
 
 
-class Detail(Vertical):
+class Detail(Tabbed):
     """Shows one environment; a tab reads its part of it only when it is looked at."""
 
     def __init__(self, id: str | None = None) -> None:
@@ -82,34 +79,11 @@ class Detail(Vertical):
             self.query_one("#detail-name", Static).update(f"{one_line(summary.title)}  {summary.name}")
             self._show_active()
 
-    @property
-    def pane(self) -> Widget:
-        """The widget of the active tab."""
-        return self.query_one(f"#{self._tabs.active}", TabPane).children[0]
-
     def open(self, tab: str) -> Widget:
         """Go to a tab and return its widget, up to date."""
-        self._tabs.active = tab
+        super().open(tab)
         self._show_active()
         return self.pane
-
-    def turn(self, steps: int) -> None:
-        """Go so many tabs on."""
-        names = list(TABS)
-        inside = self.has_focus_within
-        self.open(names[(names.index(self._tabs.active) + steps) % len(names)])
-        if inside:
-            self.enter()
-
-    def enter(self) -> None:
-        """Give the active tab the keyboard."""
-        pane = self.pane
-        target = pane if pane.can_focus else next(iter(pane.query(Grid)), None) or pane.query_one(Source)
-        target.focus()
-
-    @property
-    def _tabs(self) -> Tabs:
-        return self.query_one(Tabs)
 
     @on(TabbedContent.TabActivated)
     def _activated(self, event: TabbedContent.TabActivated) -> None:
@@ -117,7 +91,7 @@ class Detail(Vertical):
         self._show_active()
 
     def _show_active(self) -> None:
-        name = self._tabs.active
+        name = self.active
         if self.dossier is not None and name and self._shown.get(name) is not self.dossier:
             self._shown[name] = self.dossier
             cast("Pane", self.pane).show_dossier(self.dossier)

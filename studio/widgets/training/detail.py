@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.widget import Widget
 from textual.widgets import TabPane
 
 from studio.training_watch import TrainingWatch
-from studio.widgets.environment.detail import Tabs
-from studio.widgets.grid import Grid
 from studio.widgets.source import Source
+from studio.widgets.tabs import Tabbed, Tabs
 from studio.widgets.training.charts import Charts, Shown
 from studio.widgets.training.fields import Fields
 from studio.widgets.training.log import story
 from studio.widgets.training.rollouts import Rollouts
 
-TABS = ("curves", "rollouts", "settings", "log")
 
-
-class TrainingDetail(Vertical):
+class TrainingDetail(Tabbed):
     """Shows one training, and beside it those it is compared with; only the tab that is looked at is kept true."""
 
     def compose(self) -> ComposeResult:
@@ -35,11 +30,6 @@ class TrainingDetail(Vertical):
                 yield Fields(id="fields")
             with TabPane("Log", id="log"):
                 yield Source(wrap=True, id="story")
-
-    @property
-    def active(self) -> str:
-        """The tab that is looked at."""
-        return self.query_one(Tabs).active
 
     @property
     def charts(self) -> Charts:
@@ -66,19 +56,3 @@ class TrainingDetail(Vertical):
         at, at_end = source.scroll_offset.y, source.is_vertical_scroll_end
         source.show_lines(story(watch.events, words) if watch is not None else [])
         source.scroll_to(y=source.virtual_size.height if at_end else at, animate=False, force=True)
-
-    def open(self, tab: str) -> None:
-        """Go to a tab."""
-        inside = self.has_focus_within
-        self.query_one(Tabs).active = tab
-        if inside:
-            self.enter()
-
-    def turn(self, steps: int) -> None:
-        """Go so many tabs on."""
-        self.open(TABS[(TABS.index(self.active) + steps) % len(TABS)])
-
-    def enter(self) -> None:
-        """Give the active tab the keyboard."""
-        pane: Widget = self.query_one(f"#{self.active}", TabPane).children[0]
-        (pane if pane.can_focus else pane.query_one(Grid)).focus()
