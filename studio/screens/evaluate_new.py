@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
-from textual.timer import Timer
-from textual.widgets import Footer, Input, Select, Static
+from textual.widgets import Input, Select, Static
 
 from pipeline.errors import UserError
-from studio.actions import bindings
+from studio.screens.new import NewScreen
 
 if TYPE_CHECKING:
     from pipeline.llm.profiles import Profile
     from pipeline.workspace import Workspace
-    from studio.app import Studio
     from train.harness.readiness import Readiness
-
-SETTLE_S = 0.4
-"""How long nothing must be typed before what is there is looked at."""
 
 OTHER = "other"
 HELD_OUT = "heldout"
 PROTOCOLS = {"awm": "AWM's list_tools and call_tool", "native": "the server's own tool calling"}
 
 
-class NewEvaluationScreen(ModalScreen[tuple[str, ...] | None]):
-    """Answers with the arguments for `awm-studio`, or None."""
-
-    BINDINGS = bindings("new")
+class NewEvaluationScreen(NewScreen[tuple[str, ...]]):
+    """Answers with the arguments for `awm-studio`."""
 
     def __init__(self, suites: Sequence[Readiness], suite: str = "") -> None:
         """`suite` is the one to begin with; else the first that can be run."""
         super().__init__()
         self._first = suite
         self._suites = {suite.name: suite for suite in suites}
-        self._settling: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """The choices, each on its line, and what they come to."""
@@ -63,9 +54,8 @@ class NewEvaluationScreen(ModalScreen[tuple[str, ...] | None]):
                          compact=True, id="protocol")  # fmt: skip
             yield Static("Tries of each task (held-out and τ²-bench)", classes="field-label")
             yield Input("1", compact=True, id="new-tries")
-            yield Static("", id="new-cost", classes="hint", markup=False)
-            yield Static("", id="new-problem", classes="field-problem", markup=False)
-        yield Footer(compact=True, show_command_palette=False)
+            yield from self.ending()
+        yield self.keys()
 
     def on_mount(self) -> None:
         """Begin with the suite."""
@@ -75,25 +65,18 @@ class NewEvaluationScreen(ModalScreen[tuple[str, ...] | None]):
     def _models(self) -> list[tuple[str, str]]:
         from train.training_run import KIND
 
-        studio = cast("Studio", self.app)
+        studio = self.studio
         found = [(f"profile {name} ({p.model})", f"profile:{name}") for name, p in studio.settings.profiles.items()]
         trained = [run for run in studio.runs if run.kind == KIND and run.state == "done"]
         found += [(f"training {run.id}, {run.config.get('subset', '')}", f"checkpoint:{run.id}") for run in trained]
         return [*found, ("the one named below", OTHER)]
-
-    def _chosen(self, name: str) -> str:
-        value = self.query_one(f"#{name}", Select).value
-        return value if isinstance(value, str) else ""
-
-    def _typed(self, name: str) -> str:
-        return self.query_one(f"#new-{name}", Input).value.strip()
 
     @on(Select.Changed, "#suite")
     def _offer_parts(self) -> None:
         """The subsets, or the presets of the suite."""
         from train.harness.presets import presets
 
-        suite = self._suites.get(self._chosen("suite"))
+        suite = self._suites.get(self.chosen("suite"))
         if suite is None:
             return
         if suite.name == HELD_OUT:
@@ -105,45 +88,25 @@ class NewEvaluationScreen(ModalScreen[tuple[str, ...] | None]):
         if parts:
             select.value = parts[0][1]
 
-    @on(Select.Changed)
-    @on(Input.Changed)
-    def _changed(self) -> None:
-        if self._settling is not None:
-            self._settling.stop()
-        self._settling = self.set_timer(SETTLE_S, self._look)
-
-    @work(exclusive=True, group="look")
-    async def _look(self) -> None:
-        """Say what it will take, or what is wrong with it."""
-        studio = cast("Studio", self.app)
-        if studio.workspace is None:
-            return
-        told, problem = await studio.ask(self._checked, studio.workspace) or ("", "")
-        self.query_one("#new-cost", Static).update(told)
-        self._complain(problem)
-
-    def _checked(self, workspace: Workspace) -> tuple[str, str]:
-        """What it takes, and what is wrong."""
-        try:
-            tuple(self._arguments())
-            return self._taken(workspace), ""
-        except UserError as error:
-            return "", str(error)
+    def taken(self) -> str:
+        """Rollouts, or tries, requests, tokens and money."""
+        workspace = self.studio.workspace
+        self.answer()
+        return self._taken(workspace) if workspace else ""
 
     def _taken(self, workspace: Workspace) -> str:
-        """What it takes, as far as that is known. Raises UserError where it cannot be run."""
-        suite = self._suites[self._chosen("suite")]
-        tries = int(self._typed("tries"))
+        suite = self._suites[self.chosen("suite")]
+        tries = int(self.typed("tries"))
         if suite.name == HELD_OUT:
-            tasks = next(domain.tasks or 0 for domain in suite.domains if domain.name == self._chosen("part"))
+            tasks = next(domain.tasks or 0 for domain in suite.domains if domain.name == self.chosen("part"))
             return f"{tasks * tries:,} rollouts of at most 20 turns."
         from train.harness.offers import estimate_of, plan_for
 
         name: Any = suite.name
-        protocol: Any = self._chosen("protocol")
-        user = self._profile(workspace, self._typed("user")) if suite.name == "tau2" else None
-        model = self._profile(workspace, self._typed("model"))
-        plan = plan_for(name, self._chosen("part"), model, user=user, protocol=protocol, tries=tries,
+        protocol: Any = self.chosen("protocol")
+        user = self._profile(workspace, self.typed("user")) if suite.name == "tau2" else None
+        model = self._profile(workspace, self.typed("model"))
+        plan = plan_for(name, self.chosen("part"), model, user=user, protocol=protocol, tries=tries,
                         checkout=_checkout() if suite.name == "mcp-universe" else None)  # fmt: skip
         taken = estimate_of(plan)
         tokens = taken.model.tokens_in
@@ -156,55 +119,44 @@ class NewEvaluationScreen(ModalScreen[tuple[str, ...] | None]):
         from pipeline.llm.profiles import choose
         from train.checkpoints import find_checkpoint
 
-        kind, _, name = self._chosen("model").partition(":")
+        kind, _, name = self.chosen("model").partition(":")
         if kind == "checkpoint" and not named:
             return find_checkpoint(workspace.runs, name).profile
         profiles = workspace.settings.profiles
-        return choose(profiles, None, model=named or name or None, base_url=self._typed("base-url") or None)
+        return choose(profiles, None, model=named or name or None, base_url=self.typed("base-url") or None)
 
-    def _complain(self, problem: str) -> None:
-        shown = self.query_one("#new-problem", Static)
-        shown.update(f"✗ {problem}" if problem else "")
-        shown.display = bool(problem)
-
-    @on(Input.Submitted)
-    def action_start(self) -> None:
-        """Start it, or say what is wrong."""
-        try:
-            arguments = tuple(self._arguments())
-        except UserError as error:
-            self._complain(str(error))
-            return
-        self.dismiss(arguments)
+    def answer(self) -> tuple[str, ...]:
+        """The arguments."""
+        return tuple(self._arguments())
 
     def _arguments(self) -> Iterator[str]:
-        suite, part = self._suites.get(self._chosen("suite")), self._chosen("part")
+        suite, part = self._suites.get(self.chosen("suite")), self.chosen("part")
         if suite is None or not part:
             raise UserError("Nothing can be run yet: make a subset that holds something out.")
         if suite.state != "ready":
             raise UserError(f"{suite.title} cannot be run: {'; '.join(suite.missing) or suite.state}. {suite.how}")
         yield from ("eval", suite.name, "--subset" if suite.name == HELD_OUT else "--preset", part)
         yield from self._model_arguments()
-        native = self._chosen("protocol") == "native"
+        native = self.chosen("protocol") == "native"
         if suite.name == HELD_OUT:
             yield from ("--form", "native" if native else "text")
         else:
             yield from ("--protocol", "native" if native else "awm")
-        tries = self._typed("tries")
+        tries = self.typed("tries")
         if not tries.isdigit() or int(tries) < 1:
             raise UserError(f"{tries!r} is no number of tries: write a whole number from 1.")
         if suite.name in (HELD_OUT, "tau2"):
             yield from ("--tries", tries)
         if suite.name == "tau2":
-            if not self._typed("user"):
+            if not self.typed("user"):
                 raise UserError("τ²-bench needs a model that plays the user.")
-            yield from ("--user-model", self._typed("user"))
+            yield from ("--user-model", self.typed("user"))
         if suite.name != HELD_OUT:
             yield "--yes"
 
     def _model_arguments(self) -> Iterator[str]:
-        kind, _, name = self._chosen("model").partition(":")
-        typed, url = self._typed("model"), self._typed("base-url")
+        kind, _, name = self.chosen("model").partition(":")
+        typed, url = self.typed("model"), self.typed("base-url")
         if typed:
             yield from ("--model", typed)
         elif kind == "checkpoint":
@@ -218,10 +170,6 @@ class NewEvaluationScreen(ModalScreen[tuple[str, ...] | None]):
             raise UserError("Name a model, or choose a profile or a training.")
         if url:
             yield from ("--base-url", url)
-
-    def action_close(self) -> None:
-        """Start nothing."""
-        self.dismiss(None)
 
 
 def _checkout() -> Any:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, Select, Static
+from textual.widgets import Input, Select, Static
 
 from pipeline.errors import UserError
-from studio.actions import bindings
+from studio.screens.new import NewScreen
 from studio.synthesis import TOKENS_A_STAGE, read_gates
 
 if TYPE_CHECKING:
     from pipeline.llm.profiles import Profile
-    from studio.app import Studio
 
 OFFLINE = "offline"
 USUAL = "usual"
@@ -33,10 +30,8 @@ FIELDS = {
 """Each line to fill in: what it is, and what holds where it is left empty."""
 
 
-class NewRunScreen(ModalScreen[tuple[str, ...] | None]):
-    """Answers with the arguments for `awm-studio`, or None. A `hint`, what the model is told to make, can be edited."""
-
-    BINDINGS = bindings("new")
+class NewRunScreen(NewScreen[tuple[str, ...]]):
+    """Answers with the arguments for `awm-studio`. A `hint`, what the model is told to make, can be edited."""
 
     def __init__(self, hint: str = "") -> None:
         super().__init__()
@@ -44,7 +39,7 @@ class NewRunScreen(ModalScreen[tuple[str, ...] | None]):
 
     def compose(self) -> ComposeResult:
         """The choices, each on its line."""
-        profiles = self._profiles
+        profiles = self.studio.settings.profiles
         makers = [("the usual model of the settings", USUAL)]
         makers += [(f"profile {name} ({profile.model})", f"profile:{name}") for name, profile in profiles.items()]
         makers.append(("rules, offline: no model, no cost", OFFLINE))
@@ -58,81 +53,58 @@ class NewRunScreen(ModalScreen[tuple[str, ...] | None]):
             if self._hint:
                 yield Static("What the model is told to make", classes="field-label")
                 yield Input(self._hint, compact=True, id="new-hint")
-            yield Static("", id="new-cost", classes="hint", markup=False)
-            yield Static("", id="new-problem", classes="field-problem", markup=False)
-        yield Footer(compact=True, show_command_palette=False)
+            yield from self.ending()
+        yield self.keys()
 
     def on_mount(self) -> None:
         """Begin with the count."""
         self.query_one("#new-count", Input).focus()
 
-    @property
-    def _profiles(self) -> Mapping[str, Profile]:
-        return cast("Studio", self.app).settings.profiles
+    def taken(self) -> str:
+        """What it costs."""
+        self.answer()
+        if self.chosen("maker") == OFFLINE:
+            return "It costs nothing."
+        usd = _estimated(self.studio.settings.profiles, self.chosen("maker"), self.typed("model"))
+        if usd is None:
+            return "What it will cost is not known: no prices are set."
+        return f"About ${usd * int(self.typed('count')):,.2f}, from what environments of the paper's size take."
 
-    @property
-    def _maker(self) -> str:
-        return str(self.query_one("#maker", Select).value)
-
-    def _typed(self, name: str) -> str:
-        return self.query_one(f"#new-{name}", Input).value.strip()
-
-    @on(Select.Changed)
-    @on(Input.Changed)
-    def _estimate(self) -> None:
-        """Say what it costs, as far as that is known."""
-        count = self._typed("count")
-        usd = _estimated(self._profiles, self._maker, self._typed("model"))
-        told = "It costs nothing." if self._maker == OFFLINE else "What it will cost is not known: no prices are set."
-        if usd is not None and count.isdigit():
-            told = f"About ${usd * int(count):,.2f}, from what environments of the paper's size take."
-        self.query_one("#new-cost", Static).update(told)
-
-    @on(Input.Submitted)
-    def action_start(self) -> None:
-        """Start it, or say what is wrong."""
-        problem = self.query_one("#new-problem", Static)
-        try:
-            self.dismiss(tuple(self._arguments()))
-        except UserError as error:
-            problem.update(f"✗ {error}")
-            problem.display = True
+    def answer(self) -> tuple[str, ...]:
+        """The arguments."""
+        return tuple(self._arguments())
 
     def _arguments(self) -> Iterator[str]:
-        count = self._typed("count")
+        count = self.typed("count")
         if not count.isdigit() or int(count) < 1:
             raise UserError(f"{count!r} is no number of environments: write a whole number from 1.")
         yield from ("synth", "--count", count)
-        hint = self._typed("hint") if self._hint else ""
-        if self._maker == OFFLINE:
+        hint = self.typed("hint") if self._hint else ""
+        if self.chosen("maker") == OFFLINE:
             if hint:
                 raise UserError("Rules make what the domain files say: choose a model, or empty the last line.")
             yield "--offline"
             return
         if hint:
             yield from ("--hint", hint)
-        kind, _, profile = self._maker.partition(":")
-        if model := self._typed("model") or (profile if kind == "profile" else ""):
+        kind, _, profile = self.chosen("maker").partition(":")
+        if model := self.typed("model") or (profile if kind == "profile" else ""):
             yield from ("--model", model)
-        if url := self._typed("base-url"):
+        if url := self.typed("base-url"):
             yield from ("--base-url", url)
-        if seeds := self._typed("seeds"):
+        if seeds := self.typed("seeds"):
             if not Path(seeds).expanduser().is_file():
                 raise UserError(f"There is no file {seeds}.")
             yield from ("--seeds", str(Path(seeds).expanduser().absolute()))
-        gates = self._typed("gate").replace(",", " ").split()
+        gates = self.typed("gate").replace(",", " ").split()
         read_gates(gates)
         for gate in gates:
             yield from ("--gate", gate)
-        if budget := self._typed("budget"):
+        if budget := self.typed("budget"):
             if not budget.replace(".", "", 1).isdigit():
                 raise UserError(f"{budget!r} is no amount: write a number of US dollars, for example 12.50.")
             yield from ("--budget", budget)
         yield from ("--yes", "--detach")
-
-    def action_close(self) -> None:
-        """Start nothing."""
-        self.dismiss(None)
 
 
 def _estimated(profiles: Mapping[str, Profile], maker: str, model: str) -> float | None:

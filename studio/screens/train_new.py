@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
-from textual.timer import Timer
-from textual.widgets import Footer, Input, Select, Static
+from textual.widgets import Input, Select, Static
 
 from pipeline.errors import UserError
-from studio.actions import bindings
+from studio.screens.new import NewScreen
 from studio.widgets.cells import count
 
 if TYPE_CHECKING:
-    from pipeline.workspace import Workspace
-    from studio.app import Studio
     from train.config import TrainConfig
     from train.estimate import Estimate
     from train.preflight import Ready
-
-SETTLE_S = 0.4
-"""How long nothing must be typed before what is there is looked at: that reads the subset's environments."""
 
 FIELDS = {
     "model": ("Model: a name on the Hugging Face hub, or a folder", "the preset's"),
@@ -34,21 +26,15 @@ FIELDS = {
 """Each line to fill in: what it is, and what holds where it is left empty."""
 
 
-class NewTrainingScreen(ModalScreen[int | None]):
-    """Starts a training in a process of its own and answers with its number, or with None."""
-
-    BINDINGS = bindings("new")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._settling: Timer | None = None
+class NewTrainingScreen(NewScreen[int]):
+    """Starts a training in a process of its own and answers with its number."""
 
     def compose(self) -> ComposeResult:
         """The choices, each on its line, and what they come to."""
         from train.config import load, preset_names
 
-        studio = cast("Studio", self.app)
-        subsets = [stored.name for stored in studio.workspace.catalog.subsets()] if studio.workspace else []
+        workspace = self.studio.workspace
+        subsets = [stored.name for stored in workspace.catalog.subsets()] if workspace else []
         presets = [(f"{name}: {load(name).about.splitlines()[0]}", name) for name in preset_names()]
         with VerticalScroll(classes="dialog", id="new-training", can_focus=False):
             yield Static("A new training", classes="title")
@@ -60,97 +46,49 @@ class NewTrainingScreen(ModalScreen[int | None]):
             for name, (label, empty) in FIELDS.items():
                 yield Static(label, classes="field-label")
                 yield Input(placeholder=empty, compact=True, id=f"new-{name}")
-            yield Static("", id="new-cost", classes="hint", markup=False)
-            yield Static("", id="new-problem", classes="field-problem", markup=False)
-        yield Footer(compact=True, show_command_palette=False)
+            yield from self.ending()
+        yield self.keys()
 
     def on_mount(self) -> None:
         """Begin with the subset."""
         self.query_one("#subset", Select).focus()
 
-    @property
-    def _subset(self) -> str:
-        chosen = self.query_one("#subset", Select).value
-        return chosen if isinstance(chosen, str) else ""
-
-    def _typed(self, name: str) -> str:
-        return self.query_one(f"#new-{name}", Input).value.strip()
-
-    def _config(self) -> tuple[str, TrainConfig]:
-        """The preset's name, and it with what is to differ. Raises UserError where that does not fit."""
+    def _asked(self) -> tuple[str, TrainConfig]:
+        """The subset, and the preset with what is to differ. Raises UserError where that does not fit."""
         from train.config import load
 
-        preset = str(self.query_one("#preset", Select).value)
+        subset = self.chosen("subset")
+        if not subset:
+            raise UserError("There is no subset yet: make one with awm-studio subset, or on the Subsets screen.")
         try:
-            overrides = shlex.split(self._typed("set"))
+            overrides = shlex.split(self.typed("set"))
         except ValueError as error:
             raise UserError(f"The fields that are to differ cannot be read: {error}.") from None
-        if model := self._typed("model"):
+        if model := self.typed("model"):
             overrides.append(f"model.name={model}")
-        if steps := self._typed("steps"):
+        if steps := self.typed("steps"):
             overrides.append(f"grpo.steps={steps}")
-        return preset, load(preset, overrides)
+        return subset, load(self.chosen("preset"), overrides)
 
-    @on(Select.Changed)
-    @on(Input.Changed)
-    def _changed(self) -> None:
-        if self._settling is not None:
-            self._settling.stop()
-        self._settling = self.set_timer(SETTLE_S, self._look)
-
-    @work(exclusive=True, group="look")
-    async def _look(self) -> None:
-        """Say what it will take, or what is wrong with it."""
-        studio = cast("Studio", self.app)
-        found = await studio.ask(self._checked, studio.workspace) if studio.workspace else None
-        if isinstance(found, str):
-            self._say("", found)
-        elif found is not None:
-            self._say(told(found), "")
-
-    def _checked(self, workspace: Workspace) -> Ready | str:
+    def taken(self) -> str:
+        """Instances, rollouts, tokens, memory, disk."""
         from train import preflight
 
-        try:
-            _, config = self._config()
-            return preflight.check(workspace, config, self._subset) if self._subset else "There is no subset yet."
-        except UserError as error:
-            return str(error)
+        subset, config = self._asked()
+        workspace = self.studio.workspace
+        return told(preflight.check(workspace, config, subset)) if workspace else ""
 
-    def _say(self, cost: str, problem: str) -> None:
-        self.query_one("#new-cost", Static).update(cost)
-        shown = self.query_one("#new-problem", Static)
-        shown.update(f"✗ {problem}" if problem else "")
-        shown.display = bool(problem)
-
-    @on(Input.Submitted)
-    @work(exclusive=True, group="look")
-    async def action_start(self) -> None:
-        """Start it, or say what is wrong."""
-        studio = cast("Studio", self.app)
-        started = await studio.ask(self._start, studio.workspace) if studio.workspace else None
-        if isinstance(started, str):
-            self._say("", started)
-        elif started is not None:
-            self.dismiss(started)
-
-    def _start(self, workspace: Workspace) -> int | str:
-        """The number of the training that was started, or why none was."""
+    def answer(self) -> int:
+        """The number of the training that was started."""
         from train import training_run
 
-        try:
-            if not self._subset:
-                raise UserError("There is no subset yet: make one with awm-studio subset, or on the Subsets screen.")
-            preset, config = self._config()
-            run = training_run.create(workspace, config, self._subset, preset=preset)
-            training_run.start(workspace, run, detached=True)
-        except UserError as error:
-            return str(error)
+        subset, config = self._asked()
+        workspace = self.studio.workspace
+        if workspace is None:
+            raise UserError("The workspace is still being opened.")
+        run = training_run.create(workspace, config, subset, preset=self.chosen("preset"))
+        training_run.start(workspace, run, detached=True)
         return run.id
-
-    def action_close(self) -> None:
-        """Start nothing."""
-        self.dismiss(None)
 
 
 def told(ready: Ready) -> str:

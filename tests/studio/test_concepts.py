@@ -295,7 +295,7 @@ async def test_sparse_places_come_one_after_the_other_and_a_synthesis_is_told(
         assert words in form.query_one("#new-hint", Input).value
         form.query_one("#maker", Select).value = "offline"
         await pilot.press("ctrl+s")
-        assert "choose a model" in str(form.query_one("#new-problem", Static).render())
+        await until(pilot, lambda: "choose a model" in str(form.query_one("#new-problem", Static).render()))
         form.query_one("#maker", Select).value = "usual"
         await pilot.press("ctrl+s")
         await until(pilot, lambda: started)

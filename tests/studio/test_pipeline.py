@@ -355,7 +355,7 @@ async def test_the_form_says_what_is_wrong_and_answers_with_a_command_line(
             for name, value in values.items():
                 form.query_one(f"#new-{name.replace('_', '-')}", Input).value = value
             await pilot.press("ctrl+s")
-            await pilot.pause()
+            await form.workers.wait_for_complete([worker for worker in form.workers if worker.node is form])
             return str(form.query_one("#new-problem", Static).render()) if studio.screen is form else ""
 
         assert "'many' is no number" in await submit(count="many")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input, Select, TabbedContent, TextArea
+from textual.widgets import Input, Select, Static, TabbedContent, TextArea
 
 from pipeline.catalog import Catalog
 from pipeline.settings import Settings
@@ -224,7 +224,8 @@ async def a_new_run(pilot: Pilot[None]) -> None:
     await board()(pilot)
     await pilot.press("n")
     await until(pilot, lambda: isinstance(pilot.app.screen, NewRunScreen))
-    await pilot.pause()
+    form = pilot.app.screen
+    await until(pilot, lambda: str(form.query_one("#new-cost", Static).content))
 
 
 RUN_SCENES: dict[str, tuple[tuple[int, int], str, Steps]] = {

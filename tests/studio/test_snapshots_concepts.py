@@ -66,6 +66,8 @@ def pressing(*keys: str, opens: type = ConceptsScreen) -> Steps:
             await until(
                 pilot, lambda: studio.screen._pairs and "judged" in str(studio.screen.query_one("#calibrated").render())
             )
+        if opens is NewRunScreen:
+            await until(pilot, lambda: str(studio.screen.query_one("#new-cost").render()))
         await pilot.pause(0.1)
 
     return steps
