@@ -14,7 +14,7 @@ compared. Rows are named by what people call them, never by id.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pprint import pformat
 from typing import Any
 
@@ -190,13 +190,13 @@ class _Clauses:
     def of(self, outcome: Outcome) -> list[dict[str, Any]]:
         """A clause for every row that is changed, made or gone."""
         changes = outcome.changes
-        found = [self.changed(row, changes) for row in changes.changed]
+        found = {entry["sql"]: entry for entry in (self.changed(row, changes) for row in changes.changed)}
         counted: dict[str, dict[str, Any]] = {}
         for row in changes.made:
             entry = self.made(row, changes)
             entry = counted.setdefault(entry["sql"], entry)
             entry["expected"] += 1
-        return [*found, *counted.values(), *(self.lost(row) for row in changes.lost)]
+        return [*found.values(), *counted.values(), *(self.lost(row, changes) for row in changes.lost)]
 
     def changed(self, row: Row, changes: Changes) -> dict[str, Any]:
         entity = self.domain.entities[row.entity]
@@ -204,14 +204,16 @@ class _Clauses:
         fields = {name: new for name, (_, new) in changes.changed[row].items()}
         shown_columns = ", ".join(self.column(entity, name) for name in fields)
         words = (f"{spoken(entity.fields[name].word)} is {self.words(new)}" for name, new in fields.items())
+        ends = [[self.plain(value) for value in end] for end in self.ends(row, changes)]
+        order = "" if len(ends) == 1 else f" ORDER BY {', '.join(str(n) for n, _ in enumerate(fields, 1))}"
         return {
             "change": "changed",
             "says": f"{self.called(row)}: {', '.join(words)}",
             "table": entity.table,
-            "sql": f"SELECT {shown_columns} FROM {entity.table} WHERE {where}",
+            "sql": f"SELECT {shown_columns} FROM {entity.table} WHERE {where}{order}",
             "rows": f"SELECT id FROM {entity.table} WHERE {where}",
             "columns": [entity.fields[name].column for name in fields],
-            "expected": [[self.plain(new) for new in fields.values()]],
+            "expected": sorted(ends, key=_as_sqlite_sorts),
         }
 
     def made(self, row: Row, changes: Changes) -> dict[str, Any]:
@@ -233,9 +235,10 @@ class _Clauses:
             "expected": 0,
         }
 
-    def lost(self, row: Row) -> dict[str, Any]:
+    def lost(self, row: Row, changes: Changes) -> dict[str, Any]:
         entity = self.domain.entities[row.entity]
         where = self.where(row, None)
+        left = [twin for twin in self.twins(row, entity.fields, None) if twin not in changes.lost]
         return {
             "change": "lost",
             "says": f"{self.called(row)} is gone",
@@ -243,39 +246,77 @@ class _Clauses:
             "sql": f"SELECT COUNT(*) FROM {entity.table} WHERE {where}",
             "rows": f"SELECT id FROM {entity.table} WHERE {where}",
             "columns": ["*"],
-            "expected": [[0]],
+            "expected": [[len(left)]],
         }
 
     def told(self, entity: Entity, name: str) -> bool:
         """Whether a field of a new row is judged."""
         return entity.fields[name].column not in self.free.get(entity.table, ())
 
-    def where(self, row: Row, changes: Changes | None) -> str:
-        """A condition that holds for one row before and after the changes, whatever its id."""
+    def where(self, row: Row, changes: Changes | None, *, at_end: bool = False) -> str:
+        """A condition that holds for a row before and after the changes, whatever its id, and for what is like it.
+
+        Where nothing that stays tells the row from others, and it need only hold `at_end`, what is new of it is used.
+        """
         entity = self.domain.entities[row.entity]
         label = entity.label
         changed = changes.changed.get(row, {}) if changes else {}
         if label and label.name not in changed:
             return f"{label.column} = {literal(getattr(row, label.name))}"
-        names = [name for name in entity.fields if name not in changed]
-        alike = [r for r in self.world[row.entity] if all(getattr(r, n) == getattr(row, n) for n in names)]
-        if len(alike) > 1:  # rows that nobody could tell apart are told apart by id
-            return f"id = {row.id}"
-        return " AND ".join(self.test(entity, name, getattr(row, name), changes) for name in names) or "1"
+        values = {name: getattr(row, name) for name in entity.fields if name not in changed}
+        if at_end and len(self.twins(row, values, changes)) > 1:
+            values |= {name: new for name, (_, new) in changed.items()}
+        return self._all(self.test(entity, name, value, changes, at_end=at_end) for name, value in values.items())
 
     def describing(self, entity: Entity, values: Mapping[str, Any], changes: Changes | None) -> str:
         """A condition that holds for a new row with these values."""
-        tests = [self.test(entity, name, values[name], changes) for name in entity.fields if self.told(entity, name)]
+        told = (name for name in entity.fields if self.told(entity, name))
+        return self._all(self.test(entity, name, values[name], changes, at_end=True) for name in told)
+
+    def _all(self, tests: Iterable[str]) -> str:
         return " AND ".join(tests) or "1"
 
-    def test(self, entity: Entity, name: str, value: Any, changes: Changes | None) -> str:
+    def twins(self, row: Row, names: Iterable[str], changes: Changes | None) -> list[Row]:
+        """The rows with the same values in these fields, this one among them."""
+        return [
+            other
+            for other in self.world[row.entity]
+            if all(self.alike(getattr(other, name), getattr(row, name), changes) for name in names)
+        ]
+
+    def alike(self, one: Any, other: Any, changes: Changes | None) -> bool:
+        """Whether no condition tells two values apart."""
+        if one == other or not (isinstance(one, Row) and isinstance(other, Row)):
+            return one == other
+        return self.where(one, changes) == self.where(other, changes)
+
+    def ends(self, row: Row, changes: Changes) -> list[list[Any]]:
+        """What the changed fields of a row, and of all that are like it in what stays, are in the end."""
+        entity, changed = self.domain.entities[row.entity], changes.changed[row]
+        if entity.label and entity.label.name not in changed:
+            return [[new for _, new in changed.values()]]
+        stays = [name for name in entity.fields if name not in changed]
+        found = []
+        for other in self.world[row.entity]:
+            if other in changes.lost:
+                continue
+            end = {name: getattr(other, name) for name in entity.fields}
+            end |= {name: new for name, (_, new) in changes.changed.get(other, {}).items()}
+            if all(self.alike(end[name], getattr(row, name), changes) for name in stays):
+                found.append([end[name] for name in changed])
+        return found
+
+    def test(self, entity: Entity, name: str, value: Any, changes: Changes | None, *, at_end: bool) -> str:
         column = entity.fields[name].column
         if value is None:
             return f"{column} IS NULL"
         if isinstance(value, Row):
             target = self.domain.entities[value.entity]
             new = changes.made.get(value) if changes else None
-            where = self.describing(target, new, changes) if new is not None else self.where(value, changes)
+            if new is not None:
+                where = self.describing(target, new, changes)
+            else:
+                where = self.where(value, changes, at_end=at_end)
             return f"{column} IN (SELECT id FROM {target.table} WHERE {where})"
         if isinstance(value, float):
             return f"ABS({column} - {value!r}) < 0.006"
@@ -302,3 +343,8 @@ class _Clauses:
     def called(self, row: Row) -> str:
         entity = self.domain.entities[row.entity]
         return f"{entity.noun} {getattr(row, entity.label.name)}" if entity.label else f"one {entity.noun}"
+
+
+def _as_sqlite_sorts(row: list[Any]) -> list[tuple[int, Any]]:
+    """A key that puts rows into the order of SQLite's ORDER BY: nothing, numbers, texts."""
+    return [(0, 0) if value is None else (2, value) if isinstance(value, str) else (1, value) for value in row]

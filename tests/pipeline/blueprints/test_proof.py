@@ -111,15 +111,37 @@ def test_the_wording_of_an_answer_is_free(ledger: tuple[Blueprint, LocalRunner],
             assert accepted(runner, made, number, final, change(task.answer)) == [True, True], task.text
 
 
-@pytest.mark.parametrize("name", ["ledger", "clinic", "theatre"])
-def test_other_ids_do_not_matter(name: str, tmp_path: Path):
-    made = blueprint(shipped_domain(name), 7, 0)
+LOOK_ALIKES = [("farm", 32), ("farm", 542), ("nature_reserve_permits", 373), ("print_shop", 695)]
+"""Environments in which a task changes one of two rows that only what it changes tells apart."""
+
+
+@pytest.mark.parametrize(("name", "index"), [("ledger", 0), ("clinic", 0), ("theatre", 0), *LOOK_ALIKES])
+def test_other_ids_do_not_matter(name: str, index: int, tmp_path: Path):
+    made = blueprint(shipped_domain(name), 7, index)
     runner = LocalRunner(made.environment, tmp_path)
     for number, task in enumerate(made.tasks):
         final, _ = play(task.calls, runner)
         runner.template, original = rekeyed(runner.template, made), runner.template
-        assert accepted(runner, made, number, rekeyed(final, made), task.answer)[0], task.text
+        assert accepted(runner, made, number, rekeyed(final, made), task.answer) == [True, True], task.text
         runner.template = original
+
+
+def test_the_wrong_one_of_two_look_alikes_is_not_accepted(tmp_path: Path):
+    made = blueprint(shipped_domain("farm"), 7, 32)
+    runner = LocalRunner(made.environment, tmp_path)
+    final, _ = play(made.tasks[4].calls, runner)
+    states = "SELECT id, status FROM plantings WHERE id IN (2, 6) ORDER BY id"
+    assert query(runner.template, states) == [(2, "growing"), (6, "lost")]
+    assert query(final, states) == [(2, "brought_in"), (6, "lost")]
+    swapped = edited(
+        final,
+        "UPDATE plantings SET status = 'growing' WHERE id = 2",
+        "UPDATE plantings SET status = 'brought_in' WHERE id = 6",
+    )
+    elsewhere = edited(final, "UPDATE harvests SET planting_id = 6 WHERE planting_id = 2")
+    assert accepted(runner, made, 4, final, None) == [True, True]
+    assert accepted(runner, made, 4, swapped, None) == [False, False]
+    assert accepted(runner, made, 4, elsewhere, None) == [False, False]
 
 
 @pytest.mark.parametrize("name", ["clinic", "farm", "warehouse"])
