@@ -68,8 +68,13 @@ def measure(subset: Subset, concepts: Mapping[str, str], vectors: np.ndarray) ->
             "of": vendi(vectors),
             "view": subset.recipe.cover.value,
         },
-        "series": [_prefix(subset, size, trained, picked[TRAIN]) for size in subset.recipe.series],
+        "series": [_prefix(subset, size, trained, picked[TRAIN]) for size in _sizes(subset, len(names[TRAIN]))],
     }
+
+
+def _sizes(subset: Subset, most: int) -> list[int]:
+    """The sizes of the series; those beyond the training split are one, the whole of it."""
+    return sorted({min(size, most) for size in subset.recipe.series})
 
 
 def _prefix(subset: Subset, size: int, trained: np.ndarray, picked: np.ndarray) -> dict[str, Any]:

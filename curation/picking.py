@@ -94,7 +94,7 @@ def pick(recipe: Recipe, chosen_from: Sequence[Candidate], vectors: np.ndarray) 
     if recipe.held_out and (not held or budget < 2):
         raise UserError("Holding concepts out needs two concepts and a budget of at least two environments.")
     aside = sum(label in held for label in labels)
-    testing = min(aside, max(1, round(budget * recipe.held_out)))
+    testing = min(aside, max(1, round(budget * recipe.held_out)), budget - 1)  # something is left to train on
     rated = any(candidate.rates for candidate in chosen_from)
     draw = random.Random(recipe.seed)  # noqa: S311 (a reproducible draw)
     picks: list[Pick] = []

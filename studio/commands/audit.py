@@ -110,7 +110,7 @@ def audit_command(
         awm-studio audit --all --judge qwen3-32b
     """
     from curation.audit.report import write_report
-    from curation.audit.summary import by_category, summary
+    from curation.audit.summary import summary
     from curation.audit.workspace import adopt_guards, audit_workspace
     from pipeline.errors import UserError
     from pipeline.run_record import RunRecord, recorded
@@ -175,21 +175,38 @@ def audit_command(
     for place in reports:
         write_report(place, audits)
         say(f"The report is {place}.")
-    if as_json:
-        print_json(
-            {
-                "verifiers": [one.document() for audit in audits for one in audit.verifiers],
-                "environments": [audit.document() for audit in audits],
-                "by_category": by_category(audits),
-                "summary": totals,
-            }
-        )
-    else:
-        print_audits(audits)
-        say_verdicts(totals)
+    if judge is not None:
+        say_if_nothing_to_judge(audits)
+    say_result(audits, totals, as_json=as_json)
     bad = {"fault": FAULTY, "unproven": (*FAULTY, "unproven"), "never": ()}[fail_on]
     if any(one.verdict in bad for audit in audits for one in audit.verifiers):
         sys.exit(1)
+
+
+def say_if_nothing_to_judge(audits: Sequence[EnvironmentAudit]) -> None:
+    """Say it where a judge was asked for and no verifier leaves the judging to one."""
+    from pipeline.model import Mode
+
+    if not any(one.mode == Mode.sql for audit in audits for one in audit.verifiers):
+        say("None of these verifiers is in sql mode: there was nothing for the judge to judge.")
+
+
+def say_result(audits: Sequence[EnvironmentAudit], totals: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print audits, as one JSON document or for people."""
+    from curation.audit.summary import by_category
+
+    if not as_json:
+        print_audits(audits)
+        say_verdicts(totals)
+        return
+    print_json(
+        {
+            "verifiers": [one.document() for audit in audits for one in audit.verifiers],
+            "environments": [audit.document() for audit in audits],
+            "by_category": by_category(audits),
+            "summary": totals,
+        }
+    )
 
 
 def say_verdicts(totals: Mapping[str, Any]) -> None:

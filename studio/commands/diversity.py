@@ -127,6 +127,9 @@ def diversity_command(**options: Any) -> None:
         version = opened.catalog.newest_version()
         model = choose_model(opened.settings, options["model"], options["base_url"])
         found = survey(opened, view, model, **asked, **effort)
+        for what, stays, leaves in options["decisions"]:
+            if what != "forget":
+                _say_how_alike(found, opened.catalog.resolve(stays), opened.catalog.resolve(leaves))
         if options["judge"]:
             _judge(opened.path, found, options["judge"])
             found = survey(opened, view, model, **asked, **effort)
@@ -151,6 +154,17 @@ def diversity_command(**options: Any) -> None:
         _print(measured, view.value, found.lacking, decided)
         if comparison:
             _print_comparison(comparison, options["against"])
+
+
+def _say_how_alike(found: Survey, a: str, b: str) -> None:
+    """Say it where two environments that somebody decided about are no near-duplicates: a name may be mistyped."""
+    from curation.diversity import NEAR_DUPLICATE
+
+    place = {item.name: number for number, item in enumerate(found.items)}
+    if a in place and b in place:
+        similarity = float(found.vectors[place[a]] @ found.vectors[place[b]])
+        if similarity < NEAR_DUPLICATE:
+            say(f"{a} and {b} are no near-duplicates (similarity {similarity:.2f}); the decision is kept all the same.")
 
 
 @contextmanager

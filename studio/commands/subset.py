@@ -132,6 +132,10 @@ def _make(opened: Workspace, name: str, options: Mapping[str, Any]) -> Mapping[s
     there = subset.card["environments"]["of"]
     if (recipe.budget or 0) > there:
         say(f"The budget is {recipe.budget:,}, and only {number_of(there, 'environment')} can be picked: all are.")
+    training = subset.card["environments"]["train"]
+    if over := [size for size in recipe.series if size > training]:
+        sizes = ", ".join(f"{size:,}" for size in over)
+        say(f"Only {number_of(training, 'environment')} are trained on: of the series, {sizes} cannot be had.")
     return subset.card
 
 

@@ -93,6 +93,17 @@ def test_held_out_concepts_are_never_trained_on(workspace: Workspace) -> None:
         assert not training & testing
 
 
+def test_something_is_left_to_train_on_however_much_is_held_out(workspace: Workspace) -> None:
+    subset = make_subset(workspace, replace(RECIPE, budget=3, held_out=0.99))
+    assert len(subset.environments(TRAIN)) >= 1
+    assert len(subset.environments(TEST)) >= 1
+
+
+def test_a_series_ends_with_the_whole_training_split(workspace: Workspace) -> None:
+    subset = make_subset(workspace, replace(RECIPE, budget=3, series=(2, 10, 100)))
+    assert [(row["size"], row["environments"]) for row in subset.card["series"]] == [(2, 2), (3, 3)]
+
+
 def test_series_nest(workspace: Workspace) -> None:
     large = make_subset(workspace, replace(RECIPE, budget=6, series=(1, 3, 6)))
     small = make_subset(workspace, replace(RECIPE, name="small", budget=2))

@@ -153,3 +153,11 @@ def test_a_judge_that_is_down_is_a_sentence_and_the_audit_goes_on(tmp_path: Path
     result = CliRunner(env={"AWM_CONFIG": str(config)}).invoke(awm_studio, [*asked, "--workspace", str(tmp_path)])
     assert "The judge was stopped" in result.stderr
     assert json.loads(result.stdout)["verifiers"][0]["why"] == "its evidence needs a judge"
+
+
+def test_a_judge_with_nothing_to_judge_is_told(workspace: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[profiles.default]\nmodel = "m"\napi_key_env = ""\n')
+    asked = ["audit", "sound_desk", "--judge", "m", "--workspace", str(workspace)]
+    result = CliRunner(env={"AWM_CONFIG": str(config)}).invoke(awm_studio, asked)
+    assert "there was nothing for the judge to judge" in result.stderr

@@ -183,6 +183,14 @@ def test_near_duplicates_are_decided_from_the_command_line_too(workspace: Path) 
         run(workspace, "diversity", *NGRAMS, "--decide", "keep", "ubr", "lyft")
 
 
+def test_a_decision_about_two_that_are_not_alike_is_kept_and_told(workspace: Path) -> None:
+    told = run(workspace, "diversity", *NGRAMS, "--decide", "merge", "biblio", "uber").stderr
+    assert "biblio and uber are no near-duplicates (similarity 0." in told
+    assert (
+        "no near-duplicates" not in run(workspace, "diversity", *NGRAMS, "--decide", "forget", "biblio", "uber").stderr
+    )
+
+
 def test_a_measurement_that_was_interrupted_can_be_gone_on_with(workspace: Path) -> None:
     run(workspace, "diversity", *NGRAMS, "--keep", "--layout", "pca", "--view", "tasks")
     with Workspace.open(workspace) as opened:
