@@ -35,12 +35,22 @@ def find_checkpoint(runs: Path, name: str) -> Checkpoint:
     """The checkpoint in a folder, or the model of the training with a number. Raises UserError where there is none."""
     folder = runs / name / "model" if name.isdigit() and not Path(name).exists() else Path(name).absolute()
     if not any((folder / file).is_file() for file in ("config.json", "adapter_config.json")):
-        what = f"Training {name} has no finished model" if name.isdigit() else f"{folder} holds no model"
-        raise UserError(f"{what}: name a folder with a config.json and weights, for example runs/12/model.")
+        raise UserError(
+            f"{_without_model(runs, name, folder)}: name a training that is done, or a folder with a config.json and "
+            "weights, for example runs/12/model."
+        )
     config = _trained_by(folder)
     if config is None:
         return Checkpoint(folder)
     return Checkpoint(folder, config.rules.model_dump(), config.most_tokens)
+
+
+def _without_model(runs: Path, name: str, folder: Path) -> str:
+    if not name.isdigit():
+        return f"{folder} holds no model"
+    if (runs / name / training_run.CONFIG).is_file():
+        return f"Training {name} has no finished model"
+    return f"Run {name} is no training" if (runs / name).is_dir() else f"There is no training {name}"
 
 
 def _trained_by(folder: Path) -> TrainConfig | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeline.errors import UserError
 from train.awm_runs import TRAJECTORY, read_awm
-from train.records import TRAJECTORIES, read_records, read_snapshot
+from train.records import TRAJECTORIES, has_snapshot, read_records, read_snapshot
 from train.trajectory import Trajectory
 
 
@@ -19,6 +19,14 @@ class Recorded:
     trajectory: Trajectory
     folder: Path | None = None
     databases: tuple[bytes, bytes] | None = None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its databases are at hand; trainings keep none."""
+        if self.databases is not None:
+            return all(self.databases)
+        names = (self.trajectory.initial, self.trajectory.final)
+        return self.folder is not None and all(has_snapshot(self.folder, sha) for sha in names)
 
     def read_databases(self) -> tuple[bytes, bytes]:
         """The initial and the final database. Raises UserError where they were not kept."""

@@ -93,6 +93,11 @@ def read_record(text: bytes, where: str) -> Trajectory:
         raise UserError(f"{where}: this is not a record of a rollout ({type(error).__name__}: {error}).") from error
 
 
+def has_snapshot(folder: Path, sha: str) -> bool:
+    """Whether a run has kept a database."""
+    return bool(sha) and (folder / SNAPSHOTS / f"{sha}.db").is_file()
+
+
 def read_snapshot(folder: Path, sha: str) -> bytes:
     """A database of a run, by its sha256. Raises UserError where it was not kept."""
     path = folder / SNAPSHOTS / f"{sha}.db"

@@ -43,6 +43,7 @@ class Replay:
     steps: tuple[Step, ...]
     initial_same: bool
     final_same: bool
+    initial: bytes
     final: bytes
 
     @property
@@ -65,7 +66,7 @@ def replay(trajectory: Trajectory, program: HostedProgram) -> Replay:
             after = instance.snapshot()
             steps.append(Step(number, turn, _same(turn, reply), diff(state, after)))
             state = after
-    return Replay(tuple(steps), initial_same, digest(state) == trajectory.final, state)
+    return Replay(tuple(steps), initial_same, digest(state) == trajectory.final, program.template, state)
 
 
 def _same(turn: Turn, reply: Reply) -> bool:

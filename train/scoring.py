@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pipeline.errors import UserError
 from pipeline.model import Environment, Mode, Verifier, content_hash
 from pipeline.runtime.host import Host
-from train.replay import digest
+from train.replay import digest, replays
 from train.reward import Outcome, Reward, Rewards
 from train.trajectory import End, Trajectory
 from train.worlds import Worlds
@@ -165,13 +166,31 @@ def scored_again(
 ) -> Iterator[tuple[Trajectory, Trajectory]]:
     """Recorded rollouts with what they are worth by the verifiers there are now, each beside what it was.
 
-    Raises UserError for an environment that is not in the workspace, or databases that were not kept.
+    Where databases were not kept, the calls are done again. Raises UserError for an environment that is not in the
+    workspace, and where that comes to something else than the record says.
     """
     worlds = Worlds(workspace.catalog)
     with Host.from_settings(workspace.settings) as host:
         scorer = Scorer(host, rewards)
-        for each in found:
-            before = each.trajectory
+        for before, databases in _with_databases(workspace, found):
             environment = worlds.environment(before.environment)
-            databases = each.read_databases() if before.final else (b"", b"")
             yield replace(before, reward=asyncio.run(scorer.score(before, environment, *databases))), before
+
+
+def _with_databases(
+    workspace: Workspace, found: Iterable[Recorded]
+) -> Iterator[tuple[Trajectory, tuple[bytes, bytes]]]:
+    """Rollouts with their initial and final databases, empty where they ended without any."""
+    gone: list[Trajectory] = []
+    for each in found:
+        if not each.trajectory.final:
+            yield each.trajectory, (b"", b"")
+        elif each.is_kept:
+            yield each.trajectory, each.read_databases()
+        else:
+            gone.append(each.trajectory)
+    for trajectory, again in replays(workspace, gone):
+        if isinstance(again, str) or not again.same:
+            why = again if isinstance(again, str) else "doing its calls again comes to something else."
+            raise UserError(f"The databases of {trajectory.key} were not kept: {why}")
+        yield trajectory, (again.initial, again.final)

@@ -12,6 +12,7 @@ from pipeline.runtime.arguments import sample_arguments
 from pipeline.runtime.diff import diff
 from pipeline.runtime.host import HostedProgram, Reply
 from pipeline.runtime.tools import Tool
+from pipeline.words import cut
 
 TRIES = 3
 """Argument samples tried for a tool until one is accepted; a refusal (4xx) may be the sample's fault."""
@@ -53,7 +54,7 @@ class Called:
     @property
     def shown(self) -> str:
         """The arguments and what was answered, as evidence shows them."""
-        return f"{self.asked} → {self.reply.text[:SHOWN]}"
+        return f"{self.asked} → {cut(self.reply.text, SHOWN)}"
 
 
 def call_tools(program: HostedProgram, *, seed: int = 0) -> Iterator[Called]:

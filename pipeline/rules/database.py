@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -10,10 +11,12 @@ from pipeline.model import Environment
 from pipeline.rules.blocked import literals, tasks_about, tasks_naming, tasks_reading, with_quotes_doubled
 from pipeline.rules.dates import clock_in_rows
 from pipeline.runtime.build import Build, FailedStatement
-from pipeline.words import number_of
+from pipeline.words import cut, number_of
 
 SHOWN = 300
 """Characters of a statement that are shown as evidence."""
+
+_CREATE_TABLE = re.compile(r"\W*CREATE\b.*\bTABLE\b", re.IGNORECASE | re.DOTALL)
 
 
 def database_findings(environment: Environment, build: Build) -> Iterator[Finding]:
@@ -31,9 +34,10 @@ def missing_table(environment: Environment, build: Build, table: str) -> Finding
     """A table that was declared and is not there: never tolerated, whatever its share of the schema."""
     name = table.lower()
     cause = next((f for f in build.failed if f.kind == "ddl" and f.table.lower() == name), None)
+    creating = cause is not None and _CREATE_TABLE.match(cause.sql)
     inserts = [f for f in build.failed if f.kind == "insert" and f.table.lower() == name]
     needed_by = [op.operation_id for op in environment.operations if name in (t.lower() for t in op.tables)]
-    evidence = [cause.error + ": " + cause.sql[:SHOWN]] if cause else []
+    evidence = [cause.error + ": " + cut(cause.sql, SHOWN)] if cause else []
     if inserts:
         evidence.append(f"{number_of(len(inserts), 'insert')} into it lost")
     if needed_by:
@@ -42,9 +46,9 @@ def missing_table(environment: Environment, build: Build, table: str) -> Finding
         "table_missing",
         "error",
         f"schema: {table}",
-        f"the table {table} could not be created" if cause else f"the table {table} is missing",
+        f"the table {table} could not be created" if creating else f"no statement creates the table {table}",
         evidence="; ".join(evidence),
-        remedy="correct its CREATE TABLE statement" if cause else "add its CREATE TABLE statement",
+        remedy=f"{'correct' if creating else 'add'} its CREATE TABLE statement",
         tasks=tasks_about(environment, table),
     )
 
@@ -58,7 +62,7 @@ def failed_statement(environment: Environment, failed: FailedStatement) -> Findi
         "error",
         f"{part}: {failed.table}{row} (statement {failed.number})",
         f"{failed.error}; what the statement holds is not in the database",
-        evidence=failed.sql[:SHOWN],
+        evidence=cut(failed.sql, SHOWN),
         remedy=remedy_for(failed),
         tasks=tasks_naming(environment, literals(failed.sql)) if failed.kind == "insert" else (),
     )
@@ -67,7 +71,7 @@ def failed_statement(environment: Environment, failed: FailedStatement) -> Findi
 def remedy_for(failed: FailedStatement) -> str:
     """What usually puts such a statement right."""
     if "syntax error" in failed.error and (repaired := with_quotes_doubled(failed.sql)) != failed.sql:
-        return f"an apostrophe inside a quoted value ends it early; write it twice: {repaired[:SHOWN]}"
+        return f"an apostrophe inside a quoted value ends it early; write it twice: {cut(repaired, SHOWN)}"
     if "UNIQUE" in failed.error:
         return "give the row a value no other row has"
     if "no such column" in failed.error or "has no column" in failed.error:

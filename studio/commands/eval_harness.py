@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from pipeline.errors import UserError
+from studio.commands.eval_report import print_report
 from studio.commands.options import Finite, json_option, open_workspace, print_json, print_table, say, workspace_option
 
 if TYPE_CHECKING:
@@ -237,7 +238,7 @@ def _evaluate(suite: str, options: dict[str, Any]) -> None:
     if options["as_json"]:
         print_json({name: value for name, value in document.items() if name != "items"})
     else:
-        _print(document)
+        print_report(document)
     if document["state"] != "done":
         say(f"awm-studio: {document['why']}\nawm-studio eval {suite} --resume --run {run.id} goes on.")
         sys.exit(2)
@@ -335,13 +336,3 @@ def _teller() -> Callable[[Standing, int], None]:
             say(f"{standing.done} of {total}{passed}{lost}")
 
     return tell
-
-
-def _print(document: dict[str, Any]) -> None:
-    from train.evaluate_export import headline, tables
-
-    click.echo(headline(document))
-    for heading, columns, rows in tables(document):
-        if heading != "Tasks":
-            click.echo()
-            print_table(columns, rows, title=heading)

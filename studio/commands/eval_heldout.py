@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from pipeline.errors import UserError
-from studio.commands.options import Finite, json_option, open_workspace, print_json, print_table, say, workspace_option
+from studio.commands.eval_report import print_report
+from studio.commands.options import Finite, json_option, open_workspace, print_json, say, workspace_option
 
 if TYPE_CHECKING:
     from pipeline.llm.profiles import Profile
@@ -65,7 +66,7 @@ def heldout_command(*, resume: bool, number: int | None, as_json: bool, workspac
     if as_json:
         print_json({name: value for name, value in document.items() if name != "items"})
     else:
-        _print(document)
+        print_report(document)
     if document["state"] != "done":
         say(f"awm-studio: {document['why']}\nawm-studio eval heldout --resume --run {run.id} goes on.")
         sys.exit(2)
@@ -136,13 +137,3 @@ def _asked(options: dict[str, Any]) -> dict[str, Any]:
 def _tell(trajectory: Trajectory, progress: Progress) -> None:
     if progress.done % max(1, progress.total // 20) == 0 or progress.done == progress.total:
         say(f"{progress.done} of {progress.total} rollouts; last: {trajectory.key} {trajectory.end}")
-
-
-def _print(document: dict[str, Any]) -> None:
-    from train.evaluate_export import headline, tables
-
-    click.echo(headline(document))
-    for heading, columns, rows in tables(document):
-        if heading != "Tasks":
-            click.echo()
-            print_table(columns, rows, title=heading)

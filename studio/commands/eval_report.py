@@ -29,7 +29,7 @@ def report_command(*, number: int, out: Path | None, as_json: bool, workspace: s
 
         awm-studio eval report 12 --out report.html
     """
-    from train.evaluate_export import export, headline, tables
+    from train.evaluate_export import export
 
     with open_workspace(workspace) as opened:
         document = _report(opened, number)
@@ -40,10 +40,7 @@ def report_command(*, number: int, out: Path | None, as_json: bool, workspace: s
     if as_json:
         print_json(document)
         return
-    click.echo(headline(document))
-    for heading, columns, rows in tables(document):
-        click.echo()
-        print_table(columns, rows, title=heading)
+    print_report(document, by_task=True)
 
 
 @click.command("compare")
@@ -77,6 +74,19 @@ def compare_command(*, before: int, after: int, as_json: bool, workspace: str | 
     for row in [*document["lost"], *document["gained"]]:
         for command in row["show"]:
             click.echo(f"{row['id']}: {command}")
+
+
+def print_report(document: dict[str, Any], *, by_task: bool = False) -> None:
+    """Print what an evaluation found; where nothing was judged, that alone."""
+    from train.evaluate_export import headline, tables
+
+    click.echo(headline(document))
+    if not document["n"]:
+        return
+    for heading, columns, rows in tables(document):
+        if by_task or heading != "Tasks":
+            click.echo()
+            print_table(columns, rows, title=heading)
 
 
 def _report(opened: Workspace, number: int) -> dict[str, Any]:

@@ -48,6 +48,12 @@ def show(*, file: Path, number: int | None, as_json: bool, workspace: str | None
     """Step through a rollout, with what every call changed; or list the rollouts there are.
 
     The changes are found by doing the calls again; where that is not possible, those of the whole rollout are shown.
+
+    Examples:
+
+        awm-studio trajectory show 12 --number 3
+
+        awm-studio trajectory show outputs/runs/airline_0_0
     """
     from train.files import one, recorded
     from train.replay import replays
@@ -76,6 +82,10 @@ def replay(*, file: Path, number: int | None, as_json: bool, workspace: str | No
     """Do rollouts' calls again and compare every result and both databases, byte for byte.
 
     Exits with 1 where something differs, or an environment does not load.
+
+    Examples:
+
+        awm-studio trajectory replay 12
     """
     from train.files import one, recorded
     from train.replay import replays
@@ -100,7 +110,16 @@ def replay(*, file: Path, number: int | None, as_json: bool, workspace: str | No
 @json_option
 @workspace_option
 def score(*, file: Path, no_op_pays: bool, as_json: bool, workspace: str | None) -> None:
-    """Score rollouts again, with the code verifiers that the environments have now. The records stay as they are."""
+    """Score rollouts again, with the code verifiers that the environments have now. The records stay as they are.
+
+    Trainings keep no databases: the calls are then done again, and must come to what the record says.
+
+    Examples:
+
+        awm-studio trajectory score 12
+
+        awm-studio trajectory score 12 --no-op-pays --json
+    """
     from train.files import recorded
     from train.reward import Rewards
     from train.rollout_run import tally
@@ -128,7 +147,12 @@ def score(*, file: Path, no_op_pays: bool, as_json: bool, workspace: str | None)
 @json_option
 @workspace_option
 def export(*, file: Path, folder: Path, as_json: bool, workspace: str | None) -> None:
-    """Write a run's rollouts in the layout of AWM's own agent, into a new folder."""
+    """Write a run's rollouts in the layout of AWM's own agent, into a new folder.
+
+    Examples:
+
+        awm-studio trajectory export 12 outputs/mine
+    """
     from pipeline.errors import UserError
     from train.awm_runs import export_awm
     from train.files import recorded
@@ -147,7 +171,12 @@ def export(*, file: Path, folder: Path, as_json: bool, workspace: str | None) ->
 @json_option
 @workspace_option
 def import_(*, folder: Path, as_json: bool, workspace: str | None) -> None:
-    """Take rollouts of AWM's own agent into a run of the workspace. They are not scored by this."""
+    """Take rollouts of AWM's own agent into a run of the workspace. They are not scored by this.
+
+    Examples:
+
+        awm-studio trajectory import outputs/runs
+    """
     from train.rollout_run import take_in
 
     with open_workspace(workspace) as opened:

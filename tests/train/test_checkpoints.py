@@ -79,8 +79,14 @@ def test_a_checkpoint_is_found_with_the_rules_it_was_trained_by(checkpoint: Path
 def test_a_folder_without_a_model_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no model"):
         find_checkpoint(tmp_path, str(tmp_path))
-    with pytest.raises(UserError, match="Training 12 has no finished model"):
-        find_checkpoint(tmp_path, "12")
+    (tmp_path / "11").mkdir()
+    with pytest.raises(UserError, match="Run 11 is no training"):
+        find_checkpoint(tmp_path, "11")
+    (tmp_path / "11" / training_run.CONFIG).touch()
+    with pytest.raises(UserError, match="Training 11 has no finished model"):
+        find_checkpoint(tmp_path, "11")
+    with pytest.raises(UserError, match="There is no training 13"):
+        find_checkpoint(tmp_path, "13")
 
 
 @pytest.mark.usefixtures("one_host")

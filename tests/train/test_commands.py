@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,20 @@ def test_trajectories_are_replayed_scored_exported_and_imported(command: Command
     assert command("trajectory", "export", run, str(tmp_path / "out"))[1]["rollouts"] == 3
     _, taken = command("trajectory", "import", str(tmp_path / "out"))
     assert len(command("trajectory", "show", str(taken["run"]))[1]["trajectories"]) == 3
+
+
+def test_rollouts_whose_databases_were_not_kept_are_scored_by_doing_their_calls_again(command: Command) -> None:
+    _, figures = command("rollout", "pantry", "--task", "0", "--policy", "reference")
+    run, folder = str(figures["run"]), Path(figures["folder"])
+    before = command("trajectory", "score", run)[1]
+    shutil.rmtree(folder / "snapshots")
+    assert command("trajectory", "score", run)[1] == before
+    records = folder / "trajectories.jsonl"
+    records.write_text(
+        records.read_text().replace('\\"amount\\": 5', '\\"amount\\": 6').replace('"amount":5', '"amount":6')
+    )
+    with pytest.raises(UserError, match="not kept: doing its calls again comes to something else"):
+        command("trajectory", "score", run)
 
 
 def test_a_trajectory_that_was_tampered_with_is_found(command: Command, tmp_path: Path) -> None:

@@ -80,7 +80,9 @@ def test_an_evaluation_without_a_server_exits_with_2_and_has_no_score(command: C
     found = json.loads(printed)
     assert (code, found["state"], found["score"]) == (2, "not run", None)
     assert "no connection" in found["why"]
-    assert "not run" in command("eval", "report", "1")[1]
+    told = command("eval", "report", "1")[1]
+    assert "not run" in told
+    assert "judged" not in told  # no tables of nothing
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_an_evaluation_without_a_server_exits_with_2_and_has_no_score(command: C
         (("heldout",), "Say what to try"),
         (("heldout", "--subset", "nothing"), "no subset 'nothing'"),
         (("heldout", "--subset", SUBSET), "No model is set up"),
-        (("heldout", "--subset", SUBSET, "--checkpoint", "7"), "Training 7 has no finished model"),
+        (("heldout", "--subset", SUBSET, "--checkpoint", "7"), "There is no training 7"),
         (("heldout", "--resume"), "no unfinished evaluation of heldout"),
         (("report", "9"), "no evaluation with the number 9"),
     ],
