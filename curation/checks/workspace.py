@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from curation.checks.environment import CheckResult, check_environment
+from curation.checks.environment import CheckResult, check_environment, with_findings
+from curation.checks.trajectories import TROUBLES
 from curation.in_parallel import in_parallel
 from curation.review import settle
 from pipeline.catalog import Catalog
@@ -64,6 +66,20 @@ def check_workspace(
             settle(catalog, result.name)
 
     yield from in_parallel(todo, check, keep, workers=workers, name="check", stopping=stopping)
+
+
+def keep_recorded(catalog: Catalog, result: CheckResult, findings: Iterable[Finding]) -> CheckResult:
+    """A result with what recorded runs say of its environment, in the place of what earlier ones said.
+
+    It is kept with the check, where there is one, and stays until something in the environment is changed.
+    """
+    own = [finding for finding in result.findings if finding.code not in TROUBLES]
+    result = with_findings(replace(result, findings=tuple(own)), findings)
+    key = check_key(catalog, result.name)
+    if catalog.check(result.name, key) is not None:
+        catalog.set_check(result.name, result.status, json.dumps(result.document()), key)
+        settle(catalog, result.name)
+    return result
 
 
 def check_one(catalog: Catalog, name: str, host: Host) -> CheckResult:

@@ -76,9 +76,8 @@ def check_command(
 
         awm-studio check --all --trajectories outputs/runs
     """
-    from curation.checks.environment import with_findings
     from curation.checks.trajectories import recorded_facts
-    from curation.checks.workspace import check_workspace, summary
+    from curation.checks.workspace import check_workspace, keep_recorded, summary
     from pipeline.run_record import recorded
     from pipeline.runtime.host import Host
 
@@ -96,8 +95,10 @@ def check_command(
         recorded(catalog, "check", asked, total=len(wanted)) as record,
         closing(check_workspace(catalog, wanted, host, workers=at_once, again=again, stopping=say_stopping)) as checked,
     ):
-        for result in checked:
-            results.append(with_findings(result, facts.findings.get(result.name, ())) if facts else result)
+        for found in checked:
+            said = facts.findings.get(found.name) if facts else None
+            result = found if said is None else keep_recorded(catalog, found, said)
+            results.append(result)
             record.note(result.name, result.status)
             if not as_json:
                 say(f"[{len(results)}/{len(wanted)}] {result.name}: {result.status}")

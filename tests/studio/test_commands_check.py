@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from curation.review import queue
 from pipeline.catalog import Catalog
 from pipeline.errors import UserError
 from studio.cli import awm_studio
@@ -58,10 +59,25 @@ def test_recorded_runs_decide_about_tasks(workspace: Path, tmp_path: Path) -> No
     assert "1 task: 0 to keep, 0 to review, 1 to reject" in shown.stderr
     assert "left out: " in shown.stderr
 
-    with Catalog.open(workspace / "catalog.db") as catalog:  # what is kept is about the environment alone
-        kept = catalog.check("desk")
-    assert kept is not None
-    assert "run_server_errors" not in kept.findings_json
+    with Catalog.open(workspace / "catalog.db") as catalog:
+        about = {entry.item.code: entry.item.where for entry in queue(catalog, ["desk"])}
+    assert about["run_server_errors"] == "runs: task 0"
+
+
+def test_what_recorded_runs_say_is_kept_until_other_runs_say_otherwise(workspace: Path, tmp_path: Path) -> None:
+    def codes(*words: str) -> set[str]:
+        document = json.loads(check(workspace, "desk", *words, "--json").stdout)
+        return {finding["code"] for finding in document["environments"][0]["findings"]}
+
+    for name, calls in (("bad", [BROKEN, FINE, BROKEN]), ("good", [FINE, FINE])):
+        for number in range(2):
+            awm_run(tmp_path / name / f"run_{number}", calls, name="Desk")
+    own = codes("--again")
+    assert codes("--trajectories", str(tmp_path / "bad")) > own
+    assert codes() > own
+    assert codes("--trajectories", str(tmp_path / "good")) == own
+    codes("--trajectories", str(tmp_path / "bad"))
+    assert codes("--again") == own
 
 
 def test_a_folder_without_runs_is_said_before_any_work(workspace: Path, tmp_path: Path) -> None:
