@@ -43,7 +43,7 @@ bench: install-all  ## measure, on this machine, what the README claims
 bench-harness: install-all  ## run the public benchmarks' smoke presets in their own harnesses (downloads up to 2.3 GB)
 	AWM_BENCH_HARNESS=1 $(BIN)/pytest tests/benchmarks/test_bench_harness.py -m benchmark -s
 
-bench-train: install-all  ## does it learn? a warm start, three seeds of GRPO and a control: 12 minutes of CPU
+bench-train: install-all  ## does it learn? a warm start, three seeds of GRPO and a control: 9 minutes on 2 cores
 	$(BIN)/pytest tests/benchmarks/test_bench_train.py -m benchmark -s
 
 pictures: install-all  ## make the README's pictures from the studio itself
