@@ -15,6 +15,7 @@ from pipeline.findings import Finding
 from pipeline.model import Part
 from pipeline.parts import dumps
 from pipeline.rules.blocked import with_quotes_doubled
+from pipeline.words import uncut
 
 _KEY = re.compile(r"[\"`\[]?(\w+)[\"`\]]?\s+INTEGER\b[^,]*?\bPRIMARY\s+KEY", re.I)
 _ROWID = re.compile(r"\browid (-?\d+)")
@@ -28,7 +29,7 @@ def quote_apostrophe(finding: Finding, contents: Contents) -> Iterator[Fix]:
     if "syntax error" not in finding.message:
         return
     part = Part.sample if finding.code == "insert_failed" else Part.schema
-    failed = finding.evidence
+    failed = uncut(finding.evidence)
 
     def repaired(statement: str) -> str:
         doubled = with_quotes_doubled(statement)
@@ -45,7 +46,7 @@ def drop_failed_row(finding: Finding, contents: Contents) -> Iterator[Fix]:
         return
 
     def dropped(statement: str) -> str | None:
-        is_it = finding.evidence in statement and len(inserted(statement)[1]) == 1
+        is_it = uncut(finding.evidence) in statement and len(inserted(statement)[1]) == 1
         return None if is_it else statement
 
     for edit in _edited(contents, Part.sample, dropped):

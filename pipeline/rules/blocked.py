@@ -46,8 +46,8 @@ def tasks_naming(environment: Environment, values: Iterable[str]) -> tuple[int, 
 
 
 def with_quotes_doubled(sql: str) -> str:
-    """The statement with every apostrophe inside a quoted value written twice, as SQL wants it."""
-    return LITERAL.sub(lambda value: "'" + re.sub(r"(?<!')'(?!')", "''", value[1]) + "'", sql)
+    r"""The statement with every apostrophe inside a quoted value written twice, as SQL wants it, not as \\'."""
+    return LITERAL.sub(lambda value: "'" + re.sub(r"(?<!')\\?'(?!')", "''", value[1]) + "'", sql)
 
 
 def literals(sql: str) -> list[str]:

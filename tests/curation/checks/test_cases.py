@@ -51,6 +51,9 @@ def test_the_repair_of_an_apostrophe_loads() -> None:
     assert with_quotes_doubled("INSERT INTO note VALUES (1,7,'We'll go','it''s')") == (
         "INSERT INTO note VALUES (1,7,'We''ll go','it''s')"
     )
+    assert with_quotes_doubled(r"INSERT INTO note VALUES (1,7,'We\'ll go','C:\new')") == (
+        r"INSERT INTO note VALUES (1,7,'We''ll go','C:\new')"
+    )
 
 
 def test_a_table_that_is_lost_is_never_tolerated_and_all_that_hangs_on_it_is_listed(host: Host) -> None:

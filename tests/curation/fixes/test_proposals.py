@@ -81,6 +81,19 @@ def test_an_apostrophe_that_ends_a_text_early_is_doubled_and_the_row_comes_back(
     assert host.build(better).tables == {"note": 2, "ticket": 1}
 
 
+def test_a_statement_too_long_to_be_shown_whole_is_put_right_too(host: Host) -> None:
+    long = "very " * 100 + "bright"
+    broken = shop(f"INSERT INTO note VALUES (1,7,'We'll send a {long} lamp')")
+    (fix,) = proposed(check_environment(broken, host).findings, parts(broken))
+    better = fixed(broken, fix)
+    assert rows(better, "note") == (f"INSERT INTO note VALUES (1,7,'We''ll send a {long} lamp')",)
+
+    twice = (f"INSERT INTO ticket VALUES (7,'{long}')", f"INSERT INTO ticket VALUES (8,'{long}')")
+    refused = shop("INSERT INTO note VALUES (1,7,'Hello')", tickets=twice)
+    (fix,) = proposed(check_environment(refused, host).findings, parts(refused))
+    assert rows(fixed(refused, fix), "ticket") == twice[:1]
+
+
 def test_an_apostrophe_in_a_table_is_doubled_and_the_table_comes_back(host: Host) -> None:
     table = TableSchema("form", "CREATE TABLE form(id INTEGER PRIMARY KEY, note TEXT DEFAULT 'it's new', name TEXT)")
     broken = Environment(
