@@ -46,7 +46,7 @@ def tasks_naming(environment: Environment, values: Iterable[str]) -> tuple[int, 
 
 
 def with_quotes_doubled(sql: str) -> str:
-    r"""The statement with every apostrophe inside a quoted value written twice, as SQL wants it, not as \\'."""
+    r"""The statement with every apostrophe inside a quoted value written twice, as SQL wants it, not as \'."""
     return LITERAL.sub(lambda value: "'" + re.sub(r"(?<!')\\?'(?!')", "''", value[1]) + "'", sql)
 
 
