@@ -16,6 +16,7 @@ from curation.solutions import Made, save_solution, worked
 from pipeline.model import Environment, Verifier
 from studio.actions import bindings
 from studio.person import person
+from studio.screens.choose import ChooseScreen
 from studio.session import Session
 from studio.widgets.cells import duration, one_line
 from studio.widgets.lines import Piece
@@ -32,6 +33,12 @@ WORDS = {
     "others": ("✗ others: not done as the verifier sees it", "fail"),
     "evidence": ("i evidence for a judge", "accent"),
     "judge_error": ("✗ the verifier failed", "fail"),
+}
+
+DOUBT = "The verifier does not call this complete"
+KEEP = {
+    "back": "Do not save it: something is still to be done",
+    "keep": "Save it all the same: it is right, and audits are to count it against the verifier",
 }
 
 
@@ -78,15 +85,21 @@ class FinishScreen(ModalScreen[None]):
     @work(exclusive=True)
     async def action_verify(self) -> None:
         """Ask every verifier of the task."""
-        studio, task, answer, shown = self._studio, self._number, self._answer, self.query_one("#verdict", Source)
-        if task is None or studio.live is None:
+        task = self._number
+        if task is None:
             self.notify("Choose a task first.", severity="warning")
             return
+        await self._judged(task)
+
+    async def _judged(self, task: int) -> list[Verdict]:
+        """What the verifiers of a task say of the calls so far and the answer, shown too."""
+        studio, answer, shown = self._studio, self._answer, self.query_one("#verdict", Source)
         verifiers = [verifier for verifier in self._env.verifiers if verifier.task == task]
-        if not verifiers:
+        if not verifiers or studio.live is None:
             shown.show(f"Task {task} has no verifier.")
-            return
+            return []
         lines: list[list[Piece]] = []
+        verdicts = []
         for verifier in verifiers:
             shown.show("▶ verifying …")
             verdict = await studio.ask(
@@ -94,14 +107,19 @@ class FinishScreen(ModalScreen[None]):
             )
             if verdict is not None:
                 lines += _lines(verifier, verdict)
+                verdicts.append(verdict)
         shown.show_lines(lines)
+        return verdicts
 
     @work(exclusive=True)
     async def action_save(self) -> None:
-        """Keep the calls and the answer as the task's reference solution."""
+        """Keep the calls and the answer as the task's solution, after asking where a verifier rejects them."""
         studio, task = self._studio, self._number
         if task is None or studio.workspace is None:
             self.notify("Choose a task first.", severity="warning")
+            return
+        rejected = any(verdict.verdict in ("others", "judge_error") for verdict in await self._judged(task))
+        if rejected and await self.app.push_screen_wait(ChooseScreen(DOUBT, KEEP, wide=True)) != "keep":
             return
         version = await studio.ask(_save, studio.workspace.catalog, self._env.name, task, self._session, self._answer)
         if version is not None:

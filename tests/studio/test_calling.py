@@ -223,6 +223,23 @@ async def test_a_task_is_verified_with_what_the_verifier_looked_at_and_saved(wor
         assert version.author.kind == AuthorKind.person
 
 
+async def test_calls_that_the_verifier_rejects_are_saved_as_a_solution_only_when_that_is_meant(workspace: Path) -> None:
+    async with calling(workspace, "list_bags") as (studio, pilot, screen):
+        await call(pilot, screen, 1)
+        await pilot.press("f8")
+        await until(pilot, lambda: isinstance(studio.screen, FinishScreen))
+        dialog = studio.screen
+        dialog.query_one("#task", Select).value = 0
+        with Catalog.open(workspace / "catalog.db") as catalog:
+            for choice, kept in (("enter", 0), ("down", 1)):
+                await pilot.press("ctrl+s")
+                await until(pilot, lambda: isinstance(studio.screen, ChooseScreen))
+                await pilot.press(choice, *(["enter"] if choice == "down" else []))
+                await until(pilot, lambda: studio.screen is dialog)
+                await until(pilot, lambda: not studio.workers)
+                assert len(catalog.versions("airline_lost_baggage", "solution", "0")) == kept
+
+
 async def test_the_form_and_the_results_share_a_narrow_screen(small_world: Path) -> None:
     async with calling(small_world, "create_claim", size=(80, 24)) as (_, _pilot, screen):
         asked, answered = screen.query_one("#asked").region, screen.query_one("#answered").region
