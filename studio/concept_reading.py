@@ -159,7 +159,7 @@ def keep(workspace: Workspace, landscape: Landscape, found: Cut) -> int:
 
 def save_map(file: str, landscape: Landscape, found: Cut) -> Path:
     """Write the map as a page or a picture, by the file's ending; returns where. Raises UserError where it cannot."""
-    from curation.maps import write_map
+    from curation.map_files import write_map
 
     path = Path(file).expanduser().absolute()
     environments = number_of(len(landscape.names), "environment")

@@ -110,7 +110,8 @@ def diversity_command(**options: Any) -> None:
     from curation.duplicates import Decision, decide
     from curation.embeddings import choose_model
     from curation.landscape import keep_landscape, make_landscape
-    from curation.maps import Layout, require_format
+    from curation.map_files import require_format
+    from curation.maps import Layout
     from curation.survey import compare_with, survey
     from curation.views import View
 
@@ -205,7 +206,8 @@ def _judge(workspace: Path, found: Survey, count: int) -> None:
 
 def _write_map(workspace: Path, path: Path, found: Survey, measured: Diversity, layout: Layout) -> None:
     from curation.diversity import vector_cache
-    from curation.maps import coordinates, write_map
+    from curation.map_files import write_map
+    from curation.maps import coordinates
 
     with vector_cache(workspace) as cache:
         points = coordinates(found.vectors, layout, cache)

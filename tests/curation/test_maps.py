@@ -15,7 +15,8 @@ import numpy as np
 
 from curation import maps
 from curation.embeddings import VectorCache
-from curation.maps import Layout, coordinates, require_format, write_map, write_page
+from curation.map_files import require_format, write_map, write_page
+from curation.maps import Layout, coordinates
 from pipeline.errors import UserError
 
 
