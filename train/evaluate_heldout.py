@@ -57,7 +57,7 @@ def create(workspace: Workspace, plan: Plan, **about: Any) -> Run:
     if not plan.tasks:
         raise UserError(
             f"The subset {plan.subset!r} holds nothing out: make one whose held_out is above 0 "
-            "(awm-studio subset NAME --held-out 0.2)."
+            "(awm-studio subset NAME --all --held-out 0.2)."
         )
     config = {"subset": plan.subset, "model": plan.name, "tries": plan.tries, "tasks": len(plan.tasks), **about}
     run, folder = evaluate.create(workspace, SUITE, config)

@@ -26,7 +26,7 @@ def suites(workspace: Workspace) -> list[Readiness]:
         version=version("awm-studio"),
         state="ready" if domains else "incomplete",
         missing=() if domains else (NO_SUBSET,),
-        how="" if domains else "awm-studio subset NAME --held-out 0.2",
+        how="" if domains else "awm-studio subset NAME --all --held-out 0.2",
         domains=domains,
     )
     return [own, *readiness()]

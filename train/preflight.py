@@ -50,7 +50,9 @@ def check(workspace: Workspace, config: TrainConfig, subset: str) -> Ready:
         raise UserError(
             f"rewards.by is {config.rewards.by}: name a profile of the settings in judge, for example default."
         )
-    _require_verifiers(config, Worlds(workspace.catalog, chosen), tasks)
+    worlds = Worlds(workspace.catalog, chosen)
+    _require_verifiers(config, worlds, tasks)
+    _require_demonstrations(config, worlds, tasks)
     if config.model.name is not None:
         _require_model(config.model.name)
     if config.accelerate is not None and not Path(config.accelerate).is_file():
@@ -85,6 +87,19 @@ def _require_verifiers(config: TrainConfig, worlds: Worlds, tasks: list[Task]) -
         raise UserError(
             f"{lacking[0].environment} has no code verifier for task {lacking[0].number} ({len(lacking)} tasks have "
             "none): pick tasks that have one."
+        )
+
+
+def _require_demonstrations(config: TrainConfig, worlds: Worlds, tasks: list[Task]) -> None:
+    """A warm start learns from solutions or records, and a tiny model's tokenizer is made for them."""
+    if not config.warmup.steps and config.model.tiny is None:
+        return
+    solved = config.warmup.solutions and any(worlds.environment(t.environment).solution(t.number) for t in tasks)
+    if not solved and not config.warmup.runs:
+        raise UserError(
+            "There is nothing to warm up on: no training task has a reference solution. Name runs with complete "
+            "records, such as warmup.runs=[12] (awm-studio rollout makes them), save your own calls as solutions, or "
+            "take a preset whose model knows tool calls already, with warmup.steps=0."
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
+from click.core import ParameterSource
 
 from pipeline.words import number_of
 from studio.commands.options import (
@@ -62,7 +63,8 @@ if TYPE_CHECKING:
 @click.option("--replace", is_flag=True, help="Make it again where the name is taken.")
 @json_option
 @workspace_option
-def subset_command(name: str | None, **options: Any) -> None:
+@click.pass_context
+def subset_command(context: click.Context, name: str | None, **options: Any) -> None:
     """Pick the environments worth training on, and keep them under a name.
 
     With a budget (or --all) a subset is made; with a name alone its card is shown; with nothing all subsets are
@@ -82,6 +84,9 @@ def subset_command(name: str | None, **options: Any) -> None:
         raise click.UsageError("Give the subset a name.")
     if options["budget"] is not None and options["take_all"]:
         raise click.UsageError("Give a budget or --all, not both.")
+    if not making and (given := _given(context) - {"name", "workspace", "as_json"}):
+        names = ", ".join("--" + option.replace("_", "-") for option in sorted(given))
+        raise click.UsageError(f"To make a subset ({names}), say how many environments: --budget N, or --all.")
     with open_workspace(options["workspace"]) as opened:
         if making and name is not None:
             card = _make(opened, name, options)
@@ -137,6 +142,11 @@ def _make(opened: Workspace, name: str, options: Mapping[str, Any]) -> Mapping[s
         sizes = ", ".join(f"{size:,}" for size in over)
         say(f"Only {number_of(training, 'environment')} are trained on: of the series, {sizes} cannot be had.")
     return subset.card
+
+
+def _given(context: click.Context) -> set[str]:
+    """The parameters that stand on the command line, rather than being left at their defaults."""
+    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -81,9 +81,8 @@ class EvaluateScreen(WatchedRuns[EvaluationWatch]):
         """State, how far, the pass rate, the pace, the time that is left."""
         return head(watch)
 
-    def on_mount(self) -> None:
-        """Follow the evaluations of the workspace, and see what can be run here."""
-        super().on_mount()
+    def on_screen_resume(self) -> None:
+        """See what can be run here, each time the screen is turned to: a subset may have been made meanwhile."""
         self._look_at_suites()
 
     def begin_anew(self) -> None:

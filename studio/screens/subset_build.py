@@ -32,7 +32,7 @@ FIELDS = {
     "name": ("Name", "mix-v1"),
     "where": ("Only environments that pass", "all, or for example: check:pass tools>5 -domain:travel"),
     "budget": ("How many environments", "all"),
-    "held-out": ("Held out for tests", "share of the environments by whole concepts, like 0.1; none"),
+    "held-out": ("Held out for tests", "none; a share of them, such as 0.1"),
     "tasks-each": ("Tasks an environment", "all"),
     "distinct": ("Never two as alike as", "they may be; for example 0.85"),
     "series": ("Nested sizes to describe", "none; for example 10,100,526"),

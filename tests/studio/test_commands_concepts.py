@@ -144,6 +144,7 @@ def test_what_cannot_be_done_is_said(workspace: Path, arguments: tuple[str, ...]
     [
         ("subset", "--budget", "3"),
         ("subset", "mix", "--budget", "0"),
+        ("subset", "mix", "--held-out", "0.2"),
         ("subset", "mix", "--budget", "3", "--all"),
         ("subset", "mix", "--budget", "3", "--series", "ten"),
         ("subset", "mix", "--budget", "3", "--held-out", "1"),

@@ -15,6 +15,7 @@ from textual.widgets import Input, Select, Static
 from pipeline.llm.profiles import Profile
 from pipeline.records import Run
 from pipeline.settings import Settings
+from pipeline.workspace import Workspace
 from studio import launch
 from studio.app import Studio
 from studio.screens.choose import ChooseScreen
@@ -27,6 +28,7 @@ from studio.widgets.grid import Grid
 from studio.widgets.source import Source
 from tests.studio.conftest import studio_on, until
 from tests.studio.evaluations import INCOMPLETE, NOT_INSTALLED, READY, fill_with_evaluations
+from tests.train.held_out import SUBSET
 from train import evaluate
 from train.harness.plan import CALLS
 from train.json_lines import json_line
@@ -87,6 +89,21 @@ async def test_the_suites_are_told_with_what_each_is_missing(evaluations: Path) 
         screen.query_one("#suite-list Grid", Grid).cursor = 3
         await until(pilot, lambda: "Blender" in screen.query_one("#suite-list Source", Source).text)
         assert "✗ web_search  55 tasks  SERP_API_KEY is not set" in screen.query_one("#suite-list Source", Source).text
+
+
+async def test_a_subset_that_was_made_meanwhile_can_be_tried(evaluations: Path) -> None:
+    async with studio_on(evaluations) as (studio, pilot):
+        with Workspace.open(evaluations) as workspace:
+            [stored] = [subset for subset in workspace.catalog.subsets() if subset.name == SUBSET]
+            document = workspace.catalog.subset(SUBSET)
+            workspace.catalog.remove_subset(SUBSET)
+            screen = await opened(pilot)
+            assert "Held-out ✗" in said(screen, "suites-head")
+            await pilot.press("4")
+            await until(pilot, lambda: studio.screen is not screen)
+            workspace.catalog.set_subset(SUBSET, document, stored.card)
+            await pilot.press("6")
+            await until(pilot, lambda: "Held-out ✓" in said(screen, "suites-head"))
 
 
 async def test_a_suite_is_started_or_installed_from_where_it_is_told(evaluations: Path, as_if: list[Any]) -> None:

@@ -133,3 +133,15 @@ def test_tasks_without_a_code_verifier_are_refused(workspace: Workspace) -> None
     make_subset(workspace.catalog, "mute", [("mute", 0), ("mute", 1)], [])
     with pytest.raises(UserError, match="no code verifier"):
         create(workspace, subset="mute")
+
+
+def test_a_warm_start_without_anything_to_learn_from_is_refused(workspace: Workspace) -> None:
+    from pipeline.blueprints.synthesis import put
+
+    put(workspace.catalog, replace(pantry("unsolved"), solutions=()))
+    make_subset(workspace.catalog, "unsolved", [("unsolved", 0), ("unsolved", 1)], [])
+    with pytest.raises(UserError, match="nothing to warm up on: no training task has a reference solution"):
+        create(workspace, subset="unsolved")
+    with pytest.raises(UserError, match="nothing to warm up on"):
+        create(workspace, "warmup.solutions=false")
+    create(workspace, "warmup.runs=[12]", subset="unsolved")
