@@ -145,8 +145,10 @@ def read_rates(path: Path) -> dict[tuple[str, int], float]:
             continue
         try:
             row = json.loads(line)
-            name, task, rate = str(row["environment"]), int(row["task"]), float(row["rate"])
-        except (ValueError, KeyError, TypeError):
+            name, task, rate = str(row["environment"]), row["task"], float(row["rate"])
+            if not isinstance(task, int):
+                raise TypeError(f"{task!r} is no task's number")
+        except (ValueError, KeyError, TypeError, RecursionError):
             example = '{"environment": "shop", "task": 3, "rate": 0.4}'
             raise UserError(f"{path}:{number} is not a solve rate like {example}.") from None
         if not 0 <= rate <= 1:

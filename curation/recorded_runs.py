@@ -110,7 +110,7 @@ def task_of(document: Mapping[str, Any]) -> tuple[str, int]:
     """The environment and the task of a `trajectory.json`. Raises ValueError where it does not say them."""
     name, task = document.get("scenario"), document.get("task_id")
     if not isinstance(name, str) or not isinstance(task, int):
-        raise ValueError("trajectory.json does not say scenario and task_id")
+        raise ValueError("it does not say which scenario, by name, and which task, by number")
     return normalise(name), task
 
 
@@ -124,7 +124,8 @@ def calls_of(steps: Any) -> Iterator[tuple[Call, str | None]]:
             continue
         response = step.get("tool_response")
         shown = response.get("content") if isinstance(response, Mapping) else None
-        for call in step.get("tool_calls") or ():
+        calls = step.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
             arguments = _decoded(call.get("arguments")) if isinstance(call, Mapping) else None
             if not isinstance(arguments, Mapping) or not isinstance(arguments.get("tool_name"), str):
                 continue
@@ -166,7 +167,10 @@ def _read_records(file: Path) -> Iterator[RecordedRun | HalfWritten]:
 
 
 def _read_record(file: Path, record: Mapping[str, Any]) -> RecordedRun:
-    return RecordedRun(file, normalise(record["environment"]), int(record["task"]), tuple(_of_turns(record["turns"])))
+    name, task = record["environment"], record["task"]
+    if not isinstance(name, str) or not isinstance(task, int):
+        raise TypeError(f"environment {name!r}, task {task!r}")
+    return RecordedRun(file, normalise(name), task, tuple(_of_turns(record["turns"])))
 
 
 def _of_turns(turns: Any) -> Iterator[RecordedCall]:

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from curation.recorded_runs import task_of
 from pipeline.errors import UserError
 from pipeline.llm.request import Message
-from pipeline.model import normalise
 from pipeline.runtime.diff import diff
 from pipeline.sqlite_files import read_database
 from train.protocol import CALL, LIST, Form, Said, plain_name, read_move
@@ -94,9 +94,12 @@ def read_awm(folder: Path) -> Iterator[tuple[Trajectory, bytes, bytes]]:
         if isinstance(document.get(OURS), dict):
             trajectory = _known(document[OURS], path)
         else:
-            task = (normalise(str(document["scenario"])), int(document["task_id"]))
+            task = task_of(document)
             tries[task] = tries.get(task, -1) + 1
-            trajectory = _foreign(document, tries[task], initial, final)
+            try:
+                trajectory = _foreign(document, task, tries[task], initial, final)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise _no_trajectory(path, error) from error
         yield trajectory, initial, final
 
 
@@ -116,13 +119,18 @@ def _read(path: Path) -> dict[str, Any]:
         document = json.loads(path.read_text("utf-8"))
         if document["scenario"] is None or document["task_id"] is None:
             raise UserError(f"{path} does not say which scenario and task it is about.")
+        task_of(document)
         if not isinstance(document["messages"], list) or not isinstance(document["trajectory"], list):
             raise TypeError("messages or trajectory is not a list")
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is not a trajectory of AWM's agent ({type(error).__name__}: {error}).") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _no_trajectory(path, error) from error
     return document
+
+
+def _no_trajectory(path: Path, error: Exception) -> UserError:
+    return UserError(f"{path} is not a trajectory of AWM's agent ({type(error).__name__}: {error}).")
 
 
 def _known(record: Mapping[str, Any], path: Path) -> Trajectory:
@@ -136,7 +144,9 @@ def _database(path: Path) -> bytes:
     return read_database(path) if path.is_file() else b""
 
 
-def _foreign(document: Mapping[str, Any], attempt: int, initial: bytes, final: bytes) -> Trajectory:
+def _foreign(
+    document: Mapping[str, Any], task: tuple[str, int], attempt: int, initial: bytes, final: bytes
+) -> Trajectory:
     """A rollout of upstream's agent."""
     messages = document["messages"]
     head = tuple(Message(m["role"], str(m["content"])) for m in messages[:2])
@@ -147,8 +157,8 @@ def _foreign(document: Mapping[str, Any], attempt: int, initial: bytes, final: b
     turns = tuple(_foreign_turn(step) for step in document["trajectory"])
     answered = bool(turns) and turns[-1].shown is None
     return Trajectory(
-        environment=normalise(str(document["scenario"])),
-        task=int(document["task_id"]),
+        environment=task[0],
+        task=task[1],
         attempt=attempt,
         text=str(document.get("task") or ""),
         policy=str(document.get("model") or ""),

@@ -89,7 +89,7 @@ def read_record(text: bytes, where: str) -> Trajectory:
     """One record. Raises UserError, which begins with `where`, for anything else."""
     try:
         return Trajectory.from_json(read_json_line(text))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise UserError(f"{where}: this is not a record of a rollout ({type(error).__name__}: {error}).") from error
 
 

@@ -97,6 +97,8 @@ class Reward:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Reward:
-        """Read what `to_json` made."""
+        """Read what `to_json` made. Raises TypeError where it is something else."""
+        if not isinstance(record, Mapping):
+            raise TypeError(f"{str(record)[:60]!r} is not a reward")
         values: dict[str, Any] = {**record, "reasons": tuple(record.get("reasons", ()))}
         return cls(**values)

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_origin, get_type_hints
 
 from pipeline.llm.request import Message, ToolCall
+from pipeline.model import Part
 from train.protocol import NOT_MADE, Form, Said
 from train.reward import Reward
 from train.rules import Rules
+
+T = TypeVar("T")
 
 
 class End(StrEnum):
@@ -124,14 +130,18 @@ class Trajectory:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Trajectory:
         """Read what `to_json` made. Raises KeyError, TypeError or ValueError where it is something else."""
-        known = {part.name for part in fields(cls)}
-        values = {name: value for name, value in record.items() if name in known}
+        values = _known(cls, record)
         values["rules"] = Rules.model_validate(record["rules"])
-        values["head"] = tuple(Message(message["role"], message["content"]) for message in record["head"])
+        values["head"] = tuple(_fitting(Message(message["role"], message["content"])) for message in record["head"])
         values["turns"] = tuple(_turn(turn) for turn in record["turns"])
         values["end"] = End(record["end"])
-        values["reward"] = Reward.from_json(record["reward"]) if record.get("reward") else None
-        return cls(**values)
+        values["reward"] = _fitting(Reward.from_json(record["reward"])) if record.get("reward") else None
+        trajectory = _fitting(cls(**values))
+        if trajectory.contents:  # what names an environment names when it was, too
+            datetime.fromisoformat(trajectory.now)
+        for key in trajectory.contents:
+            Part(key.partition("/")[0])
+        return trajectory
 
 
 def rollout_key(environment: str, task: int, attempt: int) -> str:
@@ -162,9 +172,35 @@ _USUAL = asdict(Turn(content=""))
 
 
 def _turn(record: Mapping[str, Any]) -> Turn:
-    known = {part.name for part in fields(Turn)}
-    values = {name: value for name, value in record.items() if name in known}
+    values = _known(Turn, record)
     for name in ("prompt_ids", "completion_ids", "logprobs", "dropped"):
         values[name] = tuple(values.get(name, ()))
-    values["calls"] = tuple(ToolCall(**call) for call in values.get("calls", ()))
-    return Turn(**values)
+    values["calls"] = tuple(_fitting(ToolCall(**call)) for call in values.get("calls", ()))
+    values["dropped"] = tuple(map(str, values["dropped"]))
+    return _fitting(Turn(**values))
+
+
+def _known(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a kind of record that are in an object."""
+    if not isinstance(record, Mapping):
+        raise TypeError(f"{str(record)[:60]!r} is not an object")
+    return {name: record[name] for name in _kinds(kind) if name in record}
+
+
+def _fitting(record: T) -> T:
+    """A record as it is. Raises TypeError where a field holds something else than it says."""
+    for name, kind in _kinds(type(record)).items():
+        value = getattr(record, name)
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is {str(value)[:60]!r}")
+    return record
+
+
+@cache
+def _kinds(record: type) -> dict[str, Any]:
+    """What `isinstance` can tell of each field: a whole number is a number, and a literal is a text."""
+    found = {}
+    for name, hint in get_type_hints(record).items():
+        kind = get_origin(hint) or hint
+        found[name] = str if kind is Literal else hint if kind is UnionType else int | float if kind is float else kind
+    return found

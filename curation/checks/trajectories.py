@@ -8,7 +8,7 @@ of a task decide. What the agent itself did wrong (arguments that are refused) n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -91,19 +91,22 @@ class RecordedFacts:
         }
 
 
-def recorded_facts(folder: Path, names: Iterable[str]) -> RecordedFacts:
-    """Read the runs in a folder and judge the tasks of these environments by them.
+def recorded_facts(folder: Path, tasks: Mapping[str, int]) -> RecordedFacts:
+    """Read the runs in a folder and judge by them the tasks of these environments, which have so many.
 
     Raises UserError where there is no such folder, or nothing is recorded in it. What is half-written is a finding.
     """
-    facts, wanted, runs = RecordedFacts(), frozenset(names), []
+    facts, runs = RecordedFacts(), []
     for read in read_runs(folder):
         if isinstance(read, HalfWritten):
             facts.half_written.append(_half_written(read))
-        elif read.name in wanted:
-            runs.append(read)
-        else:
+        elif read.name not in tasks:
             facts.elsewhere[read.name] += 1
+        elif read.task < 0 or 0 < tasks[read.name] <= read.task:  # one without tasks can have been tried all the same
+            known = f"{read.name}, which has {number_of(tasks[read.name], 'task')}, counted from 0"
+            facts.half_written.append(_half_written(HalfWritten(read.path, f"it is about task {read.task} of {known}")))
+        else:
+            runs.append(read)
     for (name, task), of_task in sorted(by_task(runs).items()):
         found = judge(name, task, of_task)
         facts.tasks.append(found)

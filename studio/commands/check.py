@@ -85,7 +85,8 @@ def check_command(
     catalog, settings = opened.catalog, opened.settings
     wanted = chosen_environments(catalog, names, everything=everything, verb="check")
 
-    facts = recorded_facts(trajectories, wanted) if trajectories else None
+    tasks = {name: catalog.summary(name).tasks or 0 for name in wanted}
+    facts = recorded_facts(trajectories, tasks) if trajectories else None
     results = []
     options = ["--trajectories", str(trajectories.absolute())] if trajectories else []
     asked = {"environments": "all" if everything else wanted, "options": options}

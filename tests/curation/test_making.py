@@ -261,6 +261,9 @@ def test_solve_rates_are_read(tmp_path: Path) -> None:
         ("nonsense", "2 is not a solve rate"),
         ('{"environment": "a"}', "2 is not a solve rate"),
         ("[1]", "2 is not a solve rate"),
+        ('{"environment": "a", "task": 1e999, "rate": 0}', "2 is not a solve rate"),
+        ('{"environment": "a", "task": 0.9, "rate": 0}', "2 is not a solve rate"),
+        ("[" * 100_000, "2 is not a solve rate"),
         ('{"environment": "a", "task": 0, "rate": 40}', "2 has the rate 40"),
     ],
 )

@@ -154,6 +154,13 @@ def test_rollouts_of_awms_own_agent_are_read(tmp_path: Path) -> None:
         ({"scenario": None}, "which scenario"),
         ({"messages": 1}, "not a trajectory"),
         ({"trajectory": None}, "not a trajectory"),
+        ({"trajectory": ["step"]}, "not a trajectory"),
+        ({"trajectory": [{"tool_response": "text"}]}, "not a trajectory"),
+        ({"messages": ["hello", 5]}, "not a trajectory"),
+        ({"messages": [{"role": "system"}]}, "not a trajectory"),
+        ({"task_id": "first"}, "which task"),
+        ({"task_id": float("inf")}, "which task"),
+        ({"max_iterations": -1}, "not a trajectory"),
     ],
 )
 def test_what_is_no_trajectory_is_said_with_its_file(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
@@ -180,6 +187,47 @@ def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
     (tmp_path / "trajectories.jsonl").write_text('{"a": 1}\n')
     with pytest.raises(UserError, match=r"trajectories\.jsonl, line 1"):
         list(read_records(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"policy": 5},
+        {"task": "0"},
+        {"environment": None},
+        {"seconds": "long"},
+        {"contents": 5},
+        {"contents": {"bogus/": "ab"}},
+        {"now": "yesterday"},
+        {"initial": 5},
+        {"reward": 5},
+        {"reward": {"total": "much"}},
+        {"head": [{"role": "user", "content": 5}]},
+        {"turns": 5},
+        {"turns": ["said"]},
+        {"turns": [{"content": 5}]},
+        {"turns": [{"content": "", "tool": 5}]},
+        {"turns": [{"content": "", "arguments": [1]}]},
+        {"turns": [{"content": "", "calls": [{"id": "1", "name": 5, "arguments": ""}]}]},
+    ],
+)
+def test_a_record_with_something_else_in_it_is_named(
+    run: tuple[Workspace, Path], tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    record = next(iter(read_records(run[1]))).to_json()
+    (tmp_path / "trajectories.jsonl").write_bytes(json_line({**record, **changes}))
+    with pytest.raises(UserError, match=r"line 1: this is not a record of a rollout"):
+        list(read_records(tmp_path))
+
+
+def test_what_is_nested_too_deeply_is_no_record(tmp_path: Path) -> None:
+    (tmp_path / "trajectories.jsonl").write_text("[" * 100_000 + "\n")
+    with pytest.raises(UserError, match="this is not a record"):
+        list(read_records(tmp_path))
+    foreign(tmp_path / "pantry")
+    (tmp_path / "pantry" / "trajectory.json").write_text("[" * 100_000)
+    with pytest.raises(UserError, match="not a trajectory"):
+        list(read_awm(tmp_path / "pantry"))
 
 
 def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
