@@ -24,7 +24,7 @@ from studio.screens.ask import AskScreen
 from studio.screens.choose import ChooseScreen
 from studio.screens.duplicates import DuplicatesScreen
 from studio.screens.environments import EnvironmentsScreen
-from studio.screens.frame import Framed
+from studio.screens.following import Following
 from studio.screens.judge import JudgeScreen
 from studio.screens.new_run import NewRunScreen
 from studio.widgets.concept_map import ConceptList, ConceptMap, look
@@ -40,13 +40,11 @@ RUN = "diversity"
 """The kind of the runs that measure."""
 SETTLE_S = 0.1
 """How long a threshold must rest before concepts are named for it; how many there are is known at once."""
-RELOAD_S = 1.5
-"""What has changed is looked up at most this often while something writes to the catalog."""
 COARSE, FINE = 0.05, 0.01
 """Steps of the threshold."""
 
 
-class ConceptsScreen(Framed):
+class ConceptsScreen(Following):
     """Figures and threshold above, the map on the left, concepts and the current point on the right."""
 
     MODE = "concepts"
@@ -65,7 +63,6 @@ class ConceptsScreen(Framed):
         self._reading: Reading | None = None
         self._cut: Cut | None = None
         self._settling: Timer | None = None
-        self._reload_wanted = False
         self._sparse = -1
         self._progress: tuple[int, int] | None = None
 
@@ -116,33 +113,20 @@ class ConceptsScreen(Framed):
         return self._cut
 
     def on_mount(self) -> None:
-        """Read what there is, and again when something has changed."""
+        """Begin with the map."""
         super().on_mount()
         self.map.focus()
-        self.studio.opened.subscribe(self, self._workspace_opened)
-        self.studio.news.subscribe(self, self._heard)
-        if self.studio.workspace is not None:
-            self.reload()
 
-    def _workspace_opened(self, _workspace: Workspace) -> None:
-        self.reload()
-
-    def _heard(self, news: News) -> None:
+    def heard(self, news: News) -> None:
+        """How far a measurement is."""
         measuring = {run.id for run in self.studio.runs if run.kind == RUN}
         for event in news.events:
             if event.run in measuring and event.kind == "progress":
                 self._progress = (event.data["done"], event.data["total"])
         self._say_note()
-        if not self._reload_wanted:
-            self._reload_wanted = True
-            self.set_timer(RELOAD_S, self.reload)
 
-    @work(exclusive=True, group="read")
-    async def reload(self) -> None:
+    async def read(self, workspace: Workspace) -> None:
         """Read again; the threshold stays where a person has put it, unless there is a new measurement."""
-        self._reload_wanted = False
-        if self.studio.workspace is None:
-            return
         try:
             require("concepts", "Counting concepts")
         except UserError as error:
@@ -151,7 +135,7 @@ class ConceptsScreen(Framed):
             self.query_one("#concepts-head", Static).update(str(error))
             return
         before = self.landscape
-        reading = await self.studio.ask(read, self.studio.workspace, before)
+        reading = await self.studio.ask(read, workspace, before)
         if reading is None:
             return
         self._reading = reading

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,9 @@ from textual.widget import Widget
 
 from curation.filters import Filter, parse
 from studio.actions import bindings
-from studio.bridge import News
 from studio.screens.choose import ChooseScreen
 from studio.screens.first_steps import FirstStepsScreen
+from studio.screens.following import Following
 from studio.screens.split import Split
 from studio.widgets.environment.audit import Audit
 from studio.widgets.environment.code import Code
@@ -35,13 +34,9 @@ if TYPE_CHECKING:
 
 SETTLE_S = 0.12
 """How long the cursor must rest on an environment before its details are read: holding a key down reads nothing."""
-RELOAD_S = 1.0
-"""The list is read again at most this often while something writes to the catalog."""
-RELOAD_SHARE = 0.1
-"""The share of the time that reading the list may take; a long list is read less often."""
 
 
-class EnvironmentsScreen(Split):
+class EnvironmentsScreen(Following, Split):
     """The list on the left, the details of the current environment on the right (a key away in a narrow terminal)."""
 
     MODE = "environments"
@@ -60,8 +55,6 @@ class EnvironmentsScreen(Split):
         self._sort = ("name", False)
         self.marks: set[str] = set()
         self._settling: Timer | None = None
-        self._reload_wanted = False
-        self._reading_took = 0.0
 
     # What is shown
 
@@ -88,32 +81,14 @@ class EnvironmentsScreen(Split):
         return self.grid.row
 
     def on_mount(self) -> None:
-        """Read the list as soon as there is a workspace, and again when something was written to it."""
+        """Begin with the list."""
         super().on_mount()
         self.grid.focus()
         self.grid.sorted_by = self._sort
-        self.studio.opened.subscribe(self, self._workspace_opened)
-        self.studio.news.subscribe(self, self._heard)
-        if self.studio.workspace is not None:
-            self.reload()
 
-    def _workspace_opened(self, _workspace: Workspace) -> None:
-        self.reload()
-
-    def _heard(self, _news: News) -> None:
-        if not self._reload_wanted:
-            self._reload_wanted = True
-            self.set_timer(max(RELOAD_S, self._reading_took / RELOAD_SHARE), self.reload)
-
-    @work(exclusive=True)
-    async def reload(self) -> None:
+    async def read(self, workspace: Workspace) -> None:
         """Read the list from the catalog again; cursor, marks and filter stay."""
-        self._reload_wanted = False
-        if self.studio.workspace is None:
-            return
-        began = time.monotonic()
-        summaries = await self.studio.ask(self.studio.workspace.catalog.summaries)
-        self._reading_took = time.monotonic() - began
+        summaries = await self.studio.ask(workspace.catalog.summaries)
         if summaries is None:
             return
         if summaries == self._all:

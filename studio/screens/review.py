@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import on, work
 from textual.widget import Widget
@@ -14,17 +14,18 @@ from curation.fixes.proposals import fixes_of
 from curation.review import RUBRIC, Decision, Entry, Item, decide, entries, queue
 from curation.review_export import export_reviews
 from studio.actions import bindings
-from studio.bridge import News
 from studio.person import person
 from studio.screens.ask import AskScreen
 from studio.screens.choose import ChooseScreen
-from studio.screens.environments import RELOAD_S, RELOAD_SHARE
 from studio.screens.fixes import FixesScreen
-from studio.screens.frame import Framed
+from studio.screens.following import Following
 from studio.widgets.grid import Column, Grid
 from studio.widgets.lines import Piece
 from studio.widgets.listing import Listing, Text
 from studio.widgets.states import state
+
+if TYPE_CHECKING:
+    from pipeline.workspace import Workspace
 
 DECISIONS: dict[str | None, Piece] = {
     None: ("?", "warn"),
@@ -82,7 +83,7 @@ def _explained(entry: Entry) -> Iterator[list[Piece]]:
         yield [(f"“{review.reason}”", "")]
 
 
-class ReviewScreen(Framed):
+class ReviewScreen(Following):
     """Items above, gravest first; keys decide."""
 
     MODE = "environments"
@@ -99,8 +100,6 @@ class ReviewScreen(Framed):
         self._entries: list[Entry] = []
         self._words = ""
         self._decided = False
-        self._wanted = False
-        self._reading_took = 0.0
         self.opened: Item | None = None
 
     def body(self) -> Iterable[Widget]:
@@ -119,27 +118,13 @@ class ReviewScreen(Framed):
         return self.grid.row
 
     def on_mount(self) -> None:
-        """Read the queue, and again when something was written."""
+        """Begin with the queue."""
         super().on_mount()
         self.grid.focus()
-        self.studio.news.subscribe(self, self._heard)
-        self._read_again()
 
-    def _heard(self, _news: News) -> None:
-        """Read again soon; a long queue is read less often while something writes."""
-        if not self._wanted:
-            self._wanted = True
-            self.set_timer(max(RELOAD_S, self._reading_took / RELOAD_SHARE), self._read_again)
-
-    @work(exclusive=True)
-    async def _read_again(self) -> None:
-        await self._read()
-
-    async def _read(self) -> None:
-        self._wanted = False
-        workspace, began = self.studio.workspace, time.monotonic()
-        found = await self.studio.ask(queue, workspace.catalog, self._names or None) if workspace else None
-        self._reading_took = time.monotonic() - began
+    async def read(self, workspace: Workspace) -> None:
+        """Read the queue."""
+        found = await self.studio.ask(queue, workspace.catalog, self._names or None)
         if found is not None and (found != self._entries or not found):
             self._entries = found
             self._list()

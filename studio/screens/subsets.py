@@ -17,7 +17,7 @@ from studio import launch
 from studio.actions import bindings
 from studio.bridge import News
 from studio.screens.choose import ChooseScreen
-from studio.screens.frame import Framed
+from studio.screens.following import Following
 from studio.screens.subset_build import BuildScreen
 from studio.screens.subset_compare import CompareSubsetsScreen
 from studio.screens.subset_export import ExportScreen
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pipeline.records import StoredSubset
     from pipeline.workspace import Workspace
 
-RELOAD_S = 1.0
-"""The list is read again at most this often while something writes to the catalog."""
 KINDS = {"subset": "picks", "export": "exports to"}
 """The kinds of runs that work on subsets, and how what they do is said."""
 EMPTY = "No subsets yet: b picks the environments worth training on."
@@ -44,7 +42,7 @@ def _share(row: StoredSubset) -> Cell:
     return f"{held}/{concepts['of']:,}" if "of" in concepts else held
 
 
-class SubsetsScreen(Framed):
+class SubsetsScreen(Following):
     """The list on the left, the current subset's recipe and card on the right (a key away in a narrow terminal)."""
 
     MODE = "subsets"
@@ -70,7 +68,6 @@ class SubsetsScreen(Framed):
 
     def __init__(self) -> None:
         super().__init__()
-        self._reload_wanted = False
         self._marked = ""
         self._progress: dict[int, str] = {}
 
@@ -96,34 +93,21 @@ class SubsetsScreen(Framed):
         return self.grid.row
 
     def on_mount(self) -> None:
-        """Read the list, and again when something was written."""
+        """Begin with the list."""
         super().on_mount()
         self.grid.focus()
-        self.studio.opened.subscribe(self, self._workspace_opened)
-        self.studio.news.subscribe(self, self._heard)
-        if self.studio.workspace is not None:
-            self.reload()
 
-    def _workspace_opened(self, _workspace: Workspace) -> None:
-        self.reload()
-
-    def _heard(self, news: News) -> None:
+    def heard(self, news: News) -> None:
+        """How far runs that make subsets are."""
         ours = {run.id for run in self.studio.runs if run.kind in KINDS}
         for event in news.events:
             if event.run in ours and event.kind == "progress":
                 self._progress[event.run] = f": {event.data['done']:,} of {event.data['total']:,}"
         self._say_note()
-        if not self._reload_wanted:
-            self._reload_wanted = True
-            self.set_timer(RELOAD_S, self.reload)
 
-    @work(exclusive=True, group="read")
-    async def reload(self) -> None:
+    async def read(self, workspace: Workspace) -> None:
         """Read the list again; the cursor stays on its subset."""
-        self._reload_wanted = False
-        if self.studio.workspace is None:
-            return
-        rows = await self.studio.ask(self.studio.workspace.catalog.subsets)
+        rows = await self.studio.ask(workspace.catalog.subsets)
         if rows is None:
             return
         name = self.current.name if self.current else ""
