@@ -365,11 +365,18 @@ class Catalog:
     # Runs and their events
 
     def add_run(self, kind: str, config: Any) -> int:
-        """Record a new run in state "queued"; `config` is JSON. Returns its id."""
+        """Record a new run in state "queued"; `config` is JSON. Returns its id.
+
+        Raises UserError where a number in it has more than 64 bits.
+        """
+        try:
+            document = dumps(config)
+        except TypeError as error:
+            raise UserError(f"What was asked for cannot be recorded: {error}. Choose smaller numbers.") from error
         values = {
             "kind": kind,
             "state": "queued",
-            "config": dumps(config),
+            "config": document,
             "created_at": clock(),
             "updated_at": clock(),
         }

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serial
 
 from pipeline.errors import UserError
 from pipeline.llm.profiles import Profile
+from pipeline.places import named_place
 
 
 class Settings(BaseModel):
@@ -56,7 +57,7 @@ class Settings(BaseModel):
 def settings_path() -> Path:
     """Where the settings are kept: `$AWM_CONFIG`, or `config.toml` in the user's configuration folder."""
     if chosen := os.environ.get("AWM_CONFIG"):
-        return Path(chosen).expanduser()
+        return named_place(chosen)
     from platformdirs import user_config_path
 
     return user_config_path("awm-studio") / "config.toml"

@@ -1,6 +1,14 @@
-"""Numbers and quotations in sentences."""
+"""Numbers and quotations in sentences, and numbers that a person wrote."""
 
 from __future__ import annotations
+
+LONGEST = 18
+"""Digits of a whole number that is sure to fit into 64 bits, as databases and JSON need it."""
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text of at most `LONGEST` decimal digits is; None for any other text, such as "²"."""
+    return int(text) if text.isdecimal() and len(text) <= LONGEST else None
 
 
 def number_of(number: int, noun: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from pipeline import settings as settings_file
 from pipeline.catalog import Catalog
 from pipeline.errors import UserError
+from pipeline.places import named_place
 from pipeline.settings import Settings
 
 CATALOG = "catalog.db"
@@ -71,7 +72,7 @@ def locate(path: str | Path | None = None) -> Path:
     """Where the workspace is: `path`, `$AWM_WORKSPACE`, `./awm-workspace` if it exists, or the user's data folder."""
     chosen = path or os.environ.get("AWM_WORKSPACE")
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        return named_place(chosen)
     here = Path("awm-workspace").absolute()
     if here.exists():
         return here

@@ -136,6 +136,8 @@ class Studio(App[None]):
             return answer
         except UserError as error:
             text = str(error)
+        except OSError as error:  # a folder that is gone or may not be read, a full disk
+            text = f"{error.filename or 'A file'} cannot be used: {error.strerror or error}."
         except Exception as error:
             from sqlalchemy.exc import SQLAlchemyError
 

@@ -121,6 +121,11 @@ def main() -> None:
     except BrokenPipeError:  # the reader (head, less) has gone: nothing is wrong
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        if error.filename is None:  # of no file: a fault of the product, to be seen whole
+            raise
+        click.echo(f"awm-studio: {error.filename} cannot be used: {error.strerror}.", err=True)
+        sys.exit(2)
     if isinstance(code, int):  # a command that ended by ctx.exit
         sys.exit(code)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.places import named_place
 from pipeline.words import number_of
 from studio.widgets.concept_map import look
 from studio.widgets.lines import Piece
@@ -161,7 +162,7 @@ def save_map(file: str, landscape: Landscape, found: Cut) -> Path:
     """Write the map as a page or a picture, by the file's ending; returns where. Raises UserError where it cannot."""
     from curation.map_files import write_map
 
-    path = Path(file).expanduser().absolute()
+    path = named_place(file)
     environments = number_of(len(landscape.names), "environment")
     title = f"{environments}, {number_of(len(found.names), 'concept')} at {found.threshold:.2f}"
     write_map(path, landscape.points, landscape.names, found.labels, concepts=found.names, title=title)

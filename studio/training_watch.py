@@ -46,7 +46,7 @@ class TrainingWatch:
         self._follower = Follower(folder)
         self._steps: deque[tuple[int, float]] = deque(maxlen=PACE + 1)
         self._tries: list[Mapping[str, Any]] = []
-        self._warmed = 0
+        self._warmed: deque[tuple[int, float]] = deque(maxlen=PACE + 1)
 
     def catch_up(self) -> bool:
         """Read what was written since the last time; whether anything was. Raises OSError where it cannot be read."""
@@ -55,9 +55,10 @@ class TrainingWatch:
         changed = bool(events) or anew or status != self.status
         self.status = status
         if anew:
-            self.curves, self._tries, self._warmed = Curves(), [], 0
+            self.curves, self._tries = Curves(), []
             self.events.clear()
             self._steps.clear()
+            self._warmed.clear()
         self.curves.add(events)
         self.events.extend(events)
         for event in events:
@@ -66,7 +67,7 @@ class TrainingWatch:
             elif event["kind"] == "try":
                 self._tries.append(event)
             elif event["kind"] == "warmup":
-                self._warmed = event["warmup_step"]
+                self._warmed.append((event["warmup_step"], event["t"]))
         return changed
 
     @property
@@ -93,13 +94,15 @@ class TrainingWatch:
     def progress(self) -> str:
         """How far it is, in a few cells."""
         if not self._steps and self._warmed:
-            return f"warm {self._warmed}"
+            return f"warm {self._warmed[-1][0]}"
         return f"{self.step}/{self.steps}"
 
     @property
     def doing(self) -> str:
-        """What it does now, with how many rollouts go on."""
+        """What it does now, with how many steps its warm start has, or how many rollouts go on."""
         phase = PHASES.get(self.status.get("phase", ""), "")
+        if self.is_warming:
+            return f"{phase} of {self.status.get('warmup_steps', 0):,} steps"
         live = self.status.get("live")
         return f"{phase}, {live} rollouts at once" if live and phase == PHASES["training"] else phase
 
@@ -124,10 +127,17 @@ class TrainingWatch:
         return next((event["rate"] for event in reversed(self._tries) if event["step"] > 0), None)
 
     @property
+    def is_warming(self) -> bool:
+        """Whether it is in its warm start."""
+        return self.is_running and not self._steps and self.status.get("phase") == "warmup"
+
+    @property
     def left_s(self) -> float | None:
-        """Seconds that the remaining steps will take at the pace of the last ones."""
-        if not self.is_running or len(self._steps) < 2:
+        """Seconds that the remaining steps will take at the pace of the last ones; in the warm start, those of that."""
+        done, steps = (
+            (self._warmed, self.status.get("warmup_steps", 0)) if self.is_warming else (self._steps, self.steps)
+        )
+        if not self.is_running or len(done) < 2:
             return None
-        times = [at for _, at in self._steps]
-        each = median(later - earlier for earlier, later in pairwise(times))
-        return each * (self.steps - self.step)
+        each = median((at - before) / (step - last) for (last, before), (step, at) in pairwise(done))
+        return each * (steps - done[-1][0])

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from curation.subset import TEST, TRAIN
 from pipeline.errors import UserError
 from pipeline.model import Mode
+from pipeline.places import named_place
 from train.config import TrainConfig, require_installed
 from train.estimate import Estimate, estimate
 from train.worlds import Task, Worlds, subset_named, tasks_of_subset
@@ -105,7 +106,7 @@ def _require_demonstrations(config: TrainConfig, worlds: Worlds, tasks: list[Tas
 
 def _require_model(name: str) -> None:
     """A model that is a folder, or was downloaded, is looked at; one that is neither must be downloadable."""
-    folder = Path(name).expanduser()
+    folder = named_place(name) if name.startswith("~") else Path(name)
     if folder.is_dir():
         if not (folder / "config.json").is_file() or not any(any(folder.glob(kind)) for kind in WEIGHTS):
             raise UserError(f"{folder} holds no model: there must be a config.json and weights in it.")

@@ -12,6 +12,7 @@ from pipeline.engine.config import KIND
 from pipeline.errors import UserError
 from pipeline.model import STAGES, normalise
 from pipeline.records import Run
+from pipeline.words import whole_number
 
 if TYPE_CHECKING:
     from pipeline.catalog import Catalog
@@ -68,8 +69,9 @@ def find_run(catalog: Catalog, number: int | None) -> Run:
 
 def find_row(board: Board, wanted: str) -> Row:
     """A scenario of a run by its number, name or title. Raises UserError where there is none, or more than one."""
-    if wanted.isdigit():
-        found = [row for row in board.rows.values() if row.number == int(wanted)]
+    number = whole_number(wanted)
+    if number is not None:
+        found = [row for row in board.rows.values() if row.number == number]
     else:
         name = normalise(wanted)
         alike = [row for row in board.rows.values() if row.name.startswith(name)]

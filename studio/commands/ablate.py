@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from pipeline.errors import UserError
+from pipeline.words import whole_number
 from studio.commands.options import (
     counted,
     json_option,
@@ -229,10 +230,10 @@ def scaling(*, as_json: bool, workspace: str | None, **options: Any) -> None:
 def _sizes(text: str | None) -> list[int]:
     if text is None:
         return []
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdigit() and int(word) for word in words):
+    numbers = [whole_number(word.strip()) for word in text.split(",")]
+    if not all(numbers):
         raise click.BadParameter(f"{text!r} is not numbers with commas between.", param_hint="--sizes")
-    return [int(word) for word in words]
+    return [number for number in numbers if number]
 
 
 def _model(opened: Workspace, model: str | None, base_url: str | None) -> Profile:

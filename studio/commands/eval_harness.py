@@ -11,7 +11,16 @@ import rich_click as click
 
 from pipeline.errors import UserError
 from studio.commands.eval_report import print_report
-from studio.commands.options import Finite, json_option, open_workspace, print_json, print_table, say, workspace_option
+from studio.commands.options import (
+    Finite,
+    json_option,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+    window_of,
+    workspace_option,
+)
 
 if TYPE_CHECKING:
     from pipeline.llm.profiles import Profile
@@ -269,9 +278,7 @@ def _plan(suite: Any, opened: Workspace, options: dict[str, Any]) -> Plan:
 
     if options["checkpoint"] and (options["model"] or options["base_url"]):
         raise click.UsageError("Give a model or a checkpoint, not both.")
-    window = options["window"]
-    if window != "all" and not window.isdigit():
-        raise click.BadParameter(f"{window!r} is neither a number nor all.", param_hint="--window")
+    window = window_of(options["window"])
     profiles, user, folder = opened.settings.profiles, None, None
     if options["checkpoint"]:
         from train.checkpoints import find_checkpoint
@@ -291,7 +298,7 @@ def _plan(suite: Any, opened: Workspace, options: dict[str, Any]) -> Plan:
         user=user,
         domains=options["domains"],
         protocol=options["protocol"],
-        window=None if window == "all" else int(window),
+        window=window,
         parallel=options["parallel"],
         tries=options.get("tries", 1),
         checkpoint=folder,

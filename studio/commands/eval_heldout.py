@@ -9,7 +9,7 @@ import rich_click as click
 
 from pipeline.errors import UserError
 from studio.commands.eval_report import print_report
-from studio.commands.options import Finite, json_option, open_workspace, print_json, say, workspace_option
+from studio.commands.options import Finite, json_option, open_workspace, print_json, say, window_of, workspace_option
 
 if TYPE_CHECKING:
     from pipeline.llm.profiles import Profile
@@ -128,9 +128,7 @@ def _asked(options: dict[str, Any]) -> dict[str, Any]:
     """The rules that were asked for."""
     window, asked = options["window"], {}
     if window is not None:
-        if window != "all" and not window.isdigit():
-            raise click.BadParameter(f"{window!r} is neither a number nor all.", param_hint="--window")
-        asked["window"] = None if window == "all" else int(window)
+        asked["window"] = window_of(window)
     return asked | ({"max_turns": options["turns"]} if options["turns"] else {})
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
-from pipeline.words import number_of
+from pipeline.words import number_of, whole_number
 
 if TYPE_CHECKING:
     from pipeline.catalog import Catalog
@@ -48,6 +48,14 @@ class Finite(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
+
+
+def window_of(text: str | None) -> int | None:
+    """The turns that stay in view, of `--window N|all`; None for all. Raises BadParameter for anything else."""
+    number = whole_number(text or "")
+    if number is None and text != "all":
+        raise click.BadParameter(f"{text!r} is neither a number nor all.", param_hint="--window")
+    return number
 
 
 class Moment(click.ParamType):

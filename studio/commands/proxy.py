@@ -8,7 +8,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from studio.commands.options import Finite, json_option, open_workspace, print_json, say, workspace_option
+from studio.commands.options import Finite, json_option, open_workspace, print_json, say, window_of, workspace_option
 
 
 @click.command("proxy")
@@ -55,8 +55,7 @@ def proxy_command(
     from train.proxy_log import summed
     from train.sampling import sampled
 
-    if window != "all" and not window.isdigit():
-        raise click.BadParameter(f"{window!r} is neither a number nor all.", param_hint="--window")
+    turns = window_of(window)
     with open_workspace(workspace) as opened:
         usual = choose(opened.settings.profiles, None, model=model, base_url=upstream)
         place = log or opened.logs / "proxy.jsonl"
@@ -66,7 +65,7 @@ def proxy_command(
         profile,
         place,
         native=native,
-        window=None if window == "all" else int(window),
+        window=turns,
         parallel="all" if parallel == "all" else "first",
         port=port,
     ) as served:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from pipeline.errors import UserError
-from studio.commands.options import Finite, json_option, open_workspace, print_json, print_table, say, workspace_option
+from pipeline.words import whole_number
+from studio.commands.options import (
+    Finite,
+    json_option,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+    window_of,
+    workspace_option,
+)
 
 if TYPE_CHECKING:
     from pipeline.llm.profiles import Profile
@@ -148,9 +158,10 @@ def _plan(opened: Workspace, options: dict[str, Any]) -> Plan:
 def _numbers(task: str) -> list[int] | None:
     if task == "all":
         return None
-    if not task.isdigit():
+    number = whole_number(task)
+    if number is None:
         raise click.BadParameter(f"{task!r} is neither a task's number nor all.", param_hint="--task")
-    return [int(task)]
+    return [number]
 
 
 def _sampled(profile: Profile, options: dict[str, Any]) -> Profile:
@@ -164,15 +175,12 @@ def _rules(options: dict[str, Any], model: Profile | None) -> Rules:
 
     from train.rules import Rules
 
-    window = options["window"]
-    if window != "all" and not window.isdigit():
-        raise click.BadParameter(f"{window!r} is neither a number nor all.", param_hint="--window")
     # OpenAI's own API takes results only for calls that were made its way.
     host = urlsplit(model.base_url).hostname or "" if model else ""
     insists = host.endswith("openai.com") or (model is not None and model.api == "azure")
     return Rules(
         form=options["form"],
-        window=None if window == "all" else int(window),
+        window=window_of(options["window"]),
         max_turns=options["turns"],
         max_context=options["max_context"],
         time_limit_s=options["time_limit"],

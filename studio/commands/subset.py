@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from click.core import ParameterSource
 
-from pipeline.words import number_of
+from pipeline.words import number_of, whole_number
 from studio.commands.options import (
     Finite,
     json_option,
@@ -150,10 +150,10 @@ def _given(context: click.Context) -> set[str]:
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(sorted({int(size) for size in text.split(",") if size.strip()}))
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not a list of sizes like 10,100,526.", param_hint="--series") from None
+    sizes = [whole_number(size.strip()) for size in text.split(",") if size.strip()]
+    if not all(sizes):
+        raise click.BadParameter(f"{text!r} is not a list of sizes like 10,100,526.", param_hint="--series")
+    return tuple(sorted({size for size in sizes if size}))
 
 
 def _list(stored: Sequence[StoredSubset], *, as_json: bool) -> None:

@@ -11,6 +11,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Input, Select, Static
 
 from pipeline.errors import UserError
+from pipeline.words import whole_number
 from studio.screens.new import NewScreen
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class NewEvaluationScreen(NewScreen[tuple[str, ...]]):
         else:
             yield from ("--protocol", "native" if native else "awm")
         tries = self.typed("tries")
-        if not tries.isdigit() or int(tries) < 1:
+        if not whole_number(tries):
             raise UserError(f"{tries!r} is no number of tries: write a whole number from 1.")
         if suite.name in (HELD_OUT, "tau2"):
             yield from ("--tries", tries)

@@ -30,6 +30,7 @@ class NewScreen(ModalScreen[T | None], Generic[T]):
     def __init__(self) -> None:
         super().__init__()
         self._settling: Timer | None = None
+        self._starting = False
 
     def taken(self) -> str:
         """What it will take, as far as that is known; called in a thread. Raises UserError where something is wrong."""
@@ -76,7 +77,7 @@ class NewScreen(ModalScreen[T | None], Generic[T]):
     def _considered(self) -> tuple[str, str]:
         try:
             return self.taken(), ""
-        except UserError as error:
+        except (UserError, OSError) as error:
             return "", str(error)
 
     def complain(self, problem: str) -> None:
@@ -86,10 +87,19 @@ class NewScreen(ModalScreen[T | None], Generic[T]):
         shown.display = bool(problem)
 
     @on(Input.Submitted)
-    @work(exclusive=True, group="look")
+    @work
     async def action_start(self) -> None:
-        """Answer, or say what is wrong."""
-        told = await self.studio.ask(self._answered)
+        """Answer, or say what is wrong. What is started is started once, however often that is asked for."""
+        if self._starting:
+            return
+        self._starting = True
+        if self._settling is not None:  # what it would say must not take the place of what is said here
+            self._settling.stop()
+        self.workers.cancel_group(self, "look")
+        try:
+            told = await self.studio.ask(self._answered)
+        finally:
+            self._starting = False
         if told is not None:
             answer, problem = told
             self.complain(problem)
@@ -99,7 +109,7 @@ class NewScreen(ModalScreen[T | None], Generic[T]):
     def _answered(self) -> tuple[T | None, str]:
         try:
             return self.answer(), ""
-        except UserError as error:
+        except (UserError, OSError) as error:
             return None, str(error)
 
     def answer(self) -> T:
@@ -107,5 +117,8 @@ class NewScreen(ModalScreen[T | None], Generic[T]):
         raise NotImplementedError
 
     def action_close(self) -> None:
-        """Ask for nothing."""
-        self.dismiss(None)
+        """Ask for nothing, unless that is too late."""
+        if self._starting:
+            self.notify("It is being started: a moment, please.", severity="warning")
+        else:
+            self.dismiss(None)

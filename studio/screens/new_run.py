@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -11,6 +10,8 @@ from textual.containers import Vertical
 from textual.widgets import Input, Select, Static
 
 from pipeline.errors import UserError
+from pipeline.places import named_place
+from pipeline.words import whole_number
 from studio.screens.new import NewScreen
 from studio.synthesis import TOKENS_A_STAGE, read_gates
 
@@ -76,7 +77,7 @@ class NewRunScreen(NewScreen[tuple[str, ...]]):
 
     def _arguments(self) -> Iterator[str]:
         count = self.typed("count")
-        if not count.isdigit() or int(count) < 1:
+        if not whole_number(count):
             raise UserError(f"{count!r} is no number of environments: write a whole number from 1.")
         yield from ("synth", "--count", count)
         hint = self.typed("hint") if self._hint else ""
@@ -93,15 +94,15 @@ class NewRunScreen(NewScreen[tuple[str, ...]]):
         if url := self.typed("base-url"):
             yield from ("--base-url", url)
         if seeds := self.typed("seeds"):
-            if not Path(seeds).expanduser().is_file():
+            if not named_place(seeds).is_file():
                 raise UserError(f"There is no file {seeds}.")
-            yield from ("--seeds", str(Path(seeds).expanduser().absolute()))
+            yield from ("--seeds", str(named_place(seeds)))
         gates = self.typed("gate").replace(",", " ").split()
         read_gates(gates)
         for gate in gates:
             yield from ("--gate", gate)
         if budget := self.typed("budget"):
-            if not budget.replace(".", "", 1).isdigit():
+            if not budget.replace(".", "", 1).isdecimal():
                 raise UserError(f"{budget!r} is no amount: write a number of US dollars, for example 12.50.")
             yield from ("--budget", budget)
         yield from ("--yes", "--detach")

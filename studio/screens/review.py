@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import on, work
@@ -13,6 +12,7 @@ from textual.widgets import Static
 from curation.fixes.proposals import fixes_of
 from curation.review import RUBRIC, Decision, Entry, Item, decide, entries, queue
 from curation.review_export import export_reviews
+from pipeline.places import named_place
 from studio.actions import bindings
 from studio.person import person
 from studio.screens.ask import AskScreen
@@ -248,8 +248,8 @@ class ReviewScreen(Following):
         named = await self.studio.push_screen_wait(AskScreen("Export to which file?", "CSV, or .json.", value=place))
         if named is None:
             return
-        path = Path(named).expanduser()
-        rows = await self.studio.ask(export_reviews, workspace.catalog, path)
+        path = await self.studio.ask(named_place, named)
+        rows = await self.studio.ask(export_reviews, workspace.catalog, path) if path is not None else None
         if rows is not None:
             self.notify(f"{rows} rows in {path}", markup=False)
 

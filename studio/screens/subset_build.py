@@ -17,6 +17,7 @@ from curation.filters import parse
 from curation.subset import Method, Recipe, require_name
 from curation.views import View
 from pipeline.errors import UserError
+from pipeline.words import whole_number
 from studio.actions import bindings
 from studio.concept_reading import VIEWS
 from studio.subset_reading import METHODS, preview_lines, read_recipe_pool
@@ -207,9 +208,10 @@ def _arguments(recipe: Recipe) -> Iterator[str]:
 def _whole(text: str, label: str, *, least: int = 1) -> int | None:
     if not text:
         return None
-    if not text.isdigit() or int(text) < least:
+    number = whole_number(text)
+    if number is None or number < least:
         raise UserError(f"{label}: {text!r} is not a whole number from {least}.")
-    return int(text)
+    return number
 
 
 def _share(text: str, label: str) -> float | None:
@@ -226,6 +228,6 @@ def _share(text: str, label: str) -> float | None:
 
 def _sizes(text: str) -> tuple[int, ...]:
     sizes = [size.strip() for size in text.split(",") if size.strip()]
-    if not all(size.isdigit() and int(size) for size in sizes):
+    if not all(map(whole_number, sizes)):
         raise UserError(f"Nested sizes to describe: {text!r} is not a list of sizes like 10,100,526.")
     return tuple(sorted({int(size) for size in sizes}))

@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Footer, Input, Select, Static
 
 from pipeline.errors import UserError
+from pipeline.places import named_place
 from studio.actions import bindings
 from studio.subset_reading import FORMATS
 
@@ -68,7 +69,7 @@ def _new_folder(typed: str) -> Path:
     """The folder that was typed. Raises UserError where nothing was, or it holds something already."""
     if not typed.strip():
         raise UserError("Name a folder that does not exist yet.")
-    folder = Path(typed.strip()).expanduser().absolute()
+    folder = named_place(typed.strip())
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UserError(f"{folder} exists and is not an empty folder: name one that does not exist yet.")

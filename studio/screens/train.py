@@ -206,7 +206,8 @@ def head(watch: TrainingWatch) -> list[Piece]:
     if watch.before is not None:
         pieces += [(" │ ", "muted"), (f"held-out {_share(watch.before)} → {_share(watch.after)}", "ok")]
     left = watch.left_s
-    pieces += [(" │ ", "muted"), (f"ETA {duration(left)}", "")] if left is not None else []
+    what = "warm start ends in" if watch.is_warming else "ETA"
+    pieces += [(" │ ", "muted"), (f"{what} {duration(left)}", "")] if left is not None else []
     return pieces
 
 

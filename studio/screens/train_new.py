@@ -39,8 +39,9 @@ class NewTrainingScreen(NewScreen[int]):
         with VerticalScroll(classes="dialog", id="new-training", can_focus=False):
             yield Static("A new training", classes="title")
             yield Static("Subset to train on; its held-out tasks are tried before and after", classes="field-label")
-            yield Select([(name, name) for name in subsets], prompt="none yet: awm-studio subset makes one",
-                         compact=True, id="subset", value=subsets[0] if subsets else Select.NULL)  # fmt: skip
+            prompt = "choose one" if subsets else "none yet: awm-studio subset makes one"
+            first = subsets[0] if subsets else Select.NULL
+            yield Select([(name, name) for name in subsets], prompt=prompt, compact=True, id="subset", value=first)
             yield Static("Preset", classes="field-label")
             yield Select(presets, value=presets[0][1], allow_blank=False, compact=True, id="preset")
             for name, (label, empty) in FIELDS.items():
@@ -94,7 +95,7 @@ class NewTrainingScreen(NewScreen[int]):
 def told(ready: Ready) -> str:
     """What a training will take, in lines."""
     taken = ready.estimate
-    passes = "" if taken.passes is None else f", each of {len(ready.train)} tasks about {taken.passes:.1f} times"
+    passes = "" if taken.passes is None else f", each of {len(ready.train)} tasks in about {taken.passes:.1f} groups"
     lines = [
         f"{taken.instances:,} instances at once, {taken.rollouts:,} rollouts in all{passes}; "
         f"{len(ready.test)} held-out tasks.",

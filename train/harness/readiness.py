@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.errors import UserError
+from pipeline.places import named_place
 from train.harness import venvs
 from train.harness.known import HARNESSES, Harness, harness
 
@@ -97,7 +98,7 @@ def checkout_of(named: Path | None, environ: Mapping[str, str] = os.environ) -> 
     """The task folder of MCP-Universe: the named one, else `$AWM_MCP_UNIVERSE`'s; None where neither says."""
     if named is None and environ.get(CHECKOUT):
         named = Path(environ[CHECKOUT])
-    return named.expanduser().absolute() if named else None
+    return named_place(named) if named else None
 
 
 def require(name: str, domains: list[str], *, checkout: Path | None = None) -> Readiness:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import UserError
+from pipeline.places import named_place
 from pipeline.snapshots import replace_file
 from train.harness.known import Harness
 from train.harness.launching import end_group
@@ -50,7 +51,7 @@ class Installed:
 def place() -> Path:
     """The folder of all harnesses: `$AWM_HARNESSES`, else in the user's cache folder."""
     if chosen := os.environ.get(PLACE):
-        return Path(chosen).expanduser().absolute()
+        return named_place(chosen)
     from platformdirs import user_cache_path
 
     return user_cache_path("awm-studio") / "harnesses"

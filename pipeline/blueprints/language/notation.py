@@ -28,6 +28,7 @@ from typing import cast
 
 from pipeline.blueprints.language.expressions import Base, Expression, Kind, Scope, parse
 from pipeline.blueprints.language.source import Place, Scalar
+from pipeline.words import whole_number
 
 UNIQUE_TEXTS = frozenset({"code", "name", "person", "town", "street", "email", "phone"})
 """Forms whose values identify a row within its entity."""
@@ -176,7 +177,7 @@ def _state(form: str, rest: str, nullable: bool, place: Place, _: Scope) -> Nota
 
 def _weighted(option: str, place: Place) -> tuple[str, int]:
     value, _, weight = option.strip().partition("*")
-    if not value or (weight and not weight.isdigit()):
+    if not value or (weight and whole_number(weight) is None):
         place.fail(f"{option.strip()!r} is not a value with an optional weight such as open*3")
     return value.strip(), int(weight or 1)
 
