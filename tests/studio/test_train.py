@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,6 +80,24 @@ async def test_a_step_that_is_written_appears(trainings: Path) -> None:
             file.write(b'{"t": 2.0, "kind": "st')
         screen.look()
         await until(pilot, lambda: "step 13/30" in head(studio) and "reward 0.77" in head(studio))
+
+
+WARMING = "step warm 30 · warm start of 90 steps │ warm start ends in 1m00"
+
+
+async def test_a_warm_start_says_how_long_it_is_and_when_it_ends(trainings: Path) -> None:
+    folder = trainings / "runs" / "3"
+    warmed = [{"t": 10.0 * number, "kind": "warmup", "warmup_step": 10 * number, "loss": 1.0} for number in (1, 2, 3)]
+    (folder / "metrics.jsonl").write_bytes(b"".join(map(json_line, warmed)))
+    status = {"state": "running", "phase": "warmup", "warmup_steps": 90, "warmup_step": 30}
+    (folder / "status.json").write_bytes(json_line(status))
+    with Workspace.open(trainings) as workspace:
+        workspace.catalog.update_run(3, state="running", pid=os.getpid())
+    async with studio_on(trainings) as (studio, pilot):
+        await opened(pilot)
+        await pilot.press("down")
+        await until(pilot, lambda: "run 3" in head(studio))
+        await until(pilot, lambda: WARMING in head(studio))
 
 
 async def test_one_chart_gets_all_the_room_and_its_points_can_be_copied(trainings: Path) -> None:
