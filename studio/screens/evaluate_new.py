@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 OTHER = "other"
 HELD_OUT = "heldout"
+SCRIPTS = {
+    "reference": "no model: the known solutions",
+    "noop": "no model: does nothing",
+    "random": "no model: calls at random",
+}
+"""What can be tried without a model, to know what a score means."""
 PROTOCOLS = {"awm": "AWM's list_tools and call_tool", "native": "the server's own tool calling"}
 
 
@@ -46,8 +52,8 @@ class NewEvaluationScreen(NewScreen[tuple[str, ...]]):
             yield Static("Model", classes="field-label")
             yield Select(self._models(), allow_blank=False, compact=True, id="model")
             yield Static("Another model's name, and its server", classes="field-label")
-            yield Input(placeholder="as chosen above", compact=True, id="new-model")
-            yield Input(placeholder="as the profile says", compact=True, id="new-base-url")
+            yield Input(placeholder="its name; empty: as chosen above", compact=True, id="new-model")
+            yield Input(placeholder="its server's URL; empty: as the profile says", compact=True, id="new-base-url")
             yield Static("τ²-bench only: the model that plays the user", classes="field-label")
             yield Input(placeholder="a model's name, or a profile's", compact=True, id="new-user")
             yield Static("How it calls tools", classes="field-label")
@@ -70,7 +76,8 @@ class NewEvaluationScreen(NewScreen[tuple[str, ...]]):
         found = [(f"profile {name} ({p.model})", f"profile:{name}") for name, p in studio.settings.profiles.items()]
         trained = [run for run in studio.runs if run.kind == KIND and run.state == "done"]
         found += [(f"training {run.id}, {run.config.get('subset', '')}", f"checkpoint:{run.id}") for run in trained]
-        return [*found, ("the one named below", OTHER)]
+        scripts = [(about, f"policy:{name}") for name, about in SCRIPTS.items()]
+        return [*found, ("the one named below", OTHER), *scripts]
 
     @on(Select.Changed, "#suite")
     def _offer_parts(self) -> None:
@@ -137,7 +144,7 @@ class NewEvaluationScreen(NewScreen[tuple[str, ...]]):
         if suite.state != "ready":
             raise UserError(f"{suite.title} cannot be run: {'; '.join(suite.missing) or suite.state}. {suite.how}")
         yield from ("eval", suite.name, "--subset" if suite.name == HELD_OUT else "--preset", part)
-        yield from self._model_arguments()
+        yield from self._model_arguments(suite.name)
         native = self.chosen("protocol") == "native"
         if suite.name == HELD_OUT:
             yield from ("--form", "native" if native else "text")
@@ -155,7 +162,7 @@ class NewEvaluationScreen(NewScreen[tuple[str, ...]]):
         if suite.name != HELD_OUT:
             yield "--yes"
 
-    def _model_arguments(self) -> Iterator[str]:
+    def _model_arguments(self, suite: str) -> Iterator[str]:
         kind, _, name = self.chosen("model").partition(":")
         typed, url = self.typed("model"), self.typed("base-url")
         if typed:
@@ -164,6 +171,13 @@ class NewEvaluationScreen(NewScreen[tuple[str, ...]]):
             if url:
                 raise UserError("A checkpoint runs on this machine: leave the server empty, or name its model.")
             yield from ("--checkpoint", name)
+            return
+        elif kind == "policy":
+            if suite != HELD_OUT:
+                raise UserError("Without a model only held-out tasks can be tried: choose a model.")
+            if url:
+                raise UserError("Without a model there is no server: leave it empty, or name the server's model.")
+            yield from ("--policy", name)
             return
         elif kind == "profile":
             yield from ("--model", name)

@@ -329,6 +329,23 @@ async def test_an_evaluation_is_started_as_a_command_after_what_it_takes_was_tol
     ]  # fmt: skip
 
 
+async def test_held_out_tasks_are_tried_without_a_model_too(evaluations: Path, as_if: list[Any]) -> None:
+    async with studio_on(evaluations) as (_, pilot):
+        dialog = await asked(pilot)
+        problem = dialog.query_one("#new-problem", Static)
+        dialog.query_one("#model", Select).value = "policy:reference"
+        dialog.query_one("#suite", Select).value = "bfcl"
+        await until(pilot, lambda: "only held-out tasks" in str(problem.content))
+        dialog.query_one("#suite", Select).value = "heldout"
+        dialog.query_one("#new-base-url", Input).value = "http://localhost:8000/v1"
+        await until(pilot, lambda: "there is no server" in str(problem.content))
+        dialog.query_one("#new-base-url", Input).value = ""
+        await until(pilot, lambda: not str(problem.content))
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: as_if)
+    assert as_if == [("eval", "heldout", "--subset", "mix", "--policy", "reference", "--form", "text", "--tries", "1")]
+
+
 async def test_a_suite_that_is_not_ready_is_not_started(evaluations: Path, as_if: list[Any]) -> None:
     async with studio_on(evaluations) as (_, pilot):
         dialog = await asked(pilot)
