@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from pipeline.words import number_of
 from studio import launch
 from train.curves import Curves
 from train.record_index import RecordIndex
@@ -104,7 +105,7 @@ class TrainingWatch:
         if self.is_warming:
             return f"{phase} of {self.status.get('warmup_steps', 0):,} steps"
         live = self.status.get("live")
-        return f"{phase}, {live} rollouts at once" if live and phase == PHASES["training"] else phase
+        return f"{phase}, {number_of(live, 'rollout')} at once" if live and phase == PHASES["training"] else phase
 
     @property
     def trouble(self) -> str:
@@ -119,12 +120,12 @@ class TrainingWatch:
     @property
     def before(self) -> float | None:
         """The share of held-out tries that was complete before the first step."""
-        return next((event["rate"] for event in self._tries if event["step"] == 0), None)
+        return next((event.get("rate") for event in self._tries if event["step"] == 0), None)
 
     @property
     def after(self) -> float | None:
         """The same at the last time that held-out tasks were tried after a step."""
-        return next((event["rate"] for event in reversed(self._tries) if event["step"] > 0), None)
+        return next((event.get("rate") for event in reversed(self._tries) if event["step"] > 0), None)
 
     @property
     def is_warming(self) -> bool:

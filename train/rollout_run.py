@@ -238,7 +238,8 @@ def _require_solutions(workspace: Workspace, plan: Plan) -> None:
         name, task = lacking[0]
         more = f" (and {len(lacking) - 1} more tasks)" if len(lacking) > 1 else ""
         raise UserError(
-            f"{name} has no reference solution for task {task}{more}: roll out a model, or tasks that have one."
+            f"{name} has no reference solution for task {task}{more}: roll out a model, or "
+            "environments or a subset (--subset) whose tasks have one."
         )
 
 

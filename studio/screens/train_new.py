@@ -10,6 +10,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Input, Select, Static
 
 from pipeline.errors import UserError
+from pipeline.words import number_of
 from studio.screens.new import NewScreen
 from studio.widgets.cells import count
 
@@ -98,7 +99,7 @@ def told(ready: Ready) -> str:
     passes = "" if taken.passes is None else f", each of {len(ready.train)} tasks in about {taken.passes:.1f} groups"
     lines = [
         f"{taken.instances:,} instances at once, {taken.rollouts:,} rollouts in all{passes}; "
-        f"{len(ready.test)} held-out tasks.",
+        f"{number_of(len(ready.test), 'held-out task')}.",
         f"At most {count(taken.most_tokens)} sampled tokens a step ({taken.most_turns:,} turns at their longest).",
         _memory(taken),
     ]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from pipeline.model import Part
+from pipeline.words import number_of
 from studio.widgets.cells import count
 from studio.widgets.environment.dossier import Dossier
 from studio.widgets.lines import Piece
@@ -77,7 +78,7 @@ def _versions(dossier: Dossier) -> Iterator[list[Piece]]:
     for part, group in groupby(dossier.versions, key=lambda version: version.part):
         versions = list(group)
         newest = max(versions, key=lambda version: version.created_at)
-        name = f"{len(versions)} {part}s" if part in (Part.verifier, Part.solution) else part.value
+        name = number_of(len(versions), part.value) if part in (Part.verifier, Part.solution) else part.value
         author = f"{newest.author.kind} {newest.author.name}".strip()
         yield [
             (f"{name:<14}", ""),
