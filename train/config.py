@@ -25,6 +25,18 @@ _CLOSED = ConfigDict(frozen=True, extra="forbid")
 RESERVED = frozenset({"output_dir", "max_steps", "max_completion_length", "seed", "logging_steps", "disable_tqdm"})
 """Fields of `trl.GRPOConfig` that follow from ours (`grpo.steps`, `most_tokens`, `seed`) or that the log needs."""
 
+COUNTS = frozenset(
+    {
+        "num_generations",
+        "per_device_train_batch_size",
+        "steps_per_generation",
+        "gradient_accumulation_steps",
+        "num_iterations",
+        "save_total_limit",
+    }
+)
+"""Fields of `trl.GRPOConfig` by which it is known beforehand what a training takes."""
+
 
 class Model(BaseModel):
     """Which model is trained: one by name or path, or a tiny one made on the spot."""
@@ -92,6 +104,10 @@ class Reinforcement(BaseModel):
     def _fits(self) -> Reinforcement:
         if taken := sorted(RESERVED & self.options.keys()):
             raise ValueError(f"grpo.options may not set {taken[0]}: it follows from other fields")
+        for name in COUNTS & self.options.keys():
+            value = self.options[name]
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"grpo.options.{name} is {value!r}, not a whole number from 1")
         if self.options.get("num_generations", 8) < 2:
             raise ValueError("a group of one has no mean to be better than: num_generations must be 2 or more")
         by_sequence = self.options.get("importance_sampling_level") == "sequence" or (
@@ -201,7 +217,7 @@ def load(name: str, overrides: Iterable[str] = ()) -> TrainConfig:
     try:
         return TrainConfig.model_validate(document)
     except ValidationError as error:
-        raise UserError(f"The preset {name}: {_fault(error)}") from None
+        raise UserError(f"The preset {name}: {fault(error)}") from None
 
 
 def fields_of(config: TrainConfig) -> dict[str, str]:
@@ -235,7 +251,7 @@ def _override(document: dict[str, Any], text: str) -> None:
         raise UserError(f"{text!r} sets nothing: write KEY=VALUE, for example grpo.steps=10.")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:  # not TOML, or a number of thousands of digits
         parsed = value  # a word needs no quotes on a command line
     *path, last = key.strip().split(".")
     place: Any = document
@@ -248,16 +264,17 @@ def _override(document: dict[str, Any], text: str) -> None:
         place.pop("tiny", None)
 
 
-def _fault(error: ValidationError) -> str:
-    fault = error.errors()[0]
-    where = ".".join(map(str, fault["loc"]))
-    if fault["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(str(fault["loc"][-1]), _fields(fault["loc"][:-1]), n=1)
+def fault(error: ValidationError) -> str:
+    """The first thing that is wrong with a configuration, in a sentence."""
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(str(first["loc"][-1]), _fields(first["loc"][:-1]), n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         return f"there is no field {where!r}.{hint}"
-    if fault["type"] == "value_error":
-        return f"{fault['ctx']['error']}."
-    return f"{where} is {fault['input']!r}; {fault['msg'][:1].lower()}{fault['msg'][1:]}."
+    if first["type"] == "value_error":
+        return f"{first['ctx']['error']}."
+    return f"{where} is {first['input']!r}; {first['msg'][:1].lower()}{first['msg'][1:]}."
 
 
 def _fields(path: tuple[int | str, ...]) -> list[str]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from train.run_log import is_number
+
 Points = list[tuple[float, float]]
 """Steps and values, in the order they came."""
 
@@ -21,8 +23,8 @@ class Curve:
     figures: tuple[str, ...]
 
     def value(self, event: Mapping[str, Any]) -> float | None:
-        """Its value at an event; None where the event lacks a figure."""
-        values = [value for figure in self.figures if isinstance(value := event.get(figure), int | float)]
+        """Its value at an event; None where the event lacks a figure, or it is none."""
+        values = [value for figure in self.figures if is_number(value := event.get(figure))]
         if len(values) < len(self.figures):
             return None
         return values[0] - sum(values[1:])

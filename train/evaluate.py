@@ -11,6 +11,7 @@ from pipeline.errors import UserError
 from pipeline.snapshots import replace_file
 from train.evaluate_report import keep_report
 from train.json_lines import json_line, read_json_line
+from train.run_log import is_number
 
 if TYPE_CHECKING:
     from pipeline.records import Run
@@ -86,8 +87,11 @@ def keep_progress(
 
 
 def read_progress(folder: Path) -> dict[str, Any] | None:
-    """How an evaluation stands, as `keep_progress` said last; None where it has said nothing."""
+    """How an evaluation stands, as `keep_progress` said last; None where it has said nothing, or that is damaged."""
     try:
-        return read_json_line((folder / PROGRESS).read_bytes())
-    except (OSError, ValueError):
+        told = read_json_line((folder / PROGRESS).read_bytes())
+    except (OSError, ValueError, RecursionError):
         return None
+    counts = ("done", "total", "judged", "passed", "excluded", "t")
+    is_whole = isinstance(told, dict) and isinstance(told.get("why"), str)
+    return told if is_whole and all(is_number(told.get(name)) for name in counts) else None

@@ -21,6 +21,15 @@ FILE = "report.json"
 
 State = Literal["done", "stopped", "not run"]
 
+FORM: Mapping[str, Any] = {
+    "suite": str, "version": str, "n": int, "total": int, "excluded": int, "excluded_why": dict,
+    "score": int | float | None, "interval": list | None, "state": str, "why": str, "tasks": int,
+    "pass": list, "by": dict, "items": list,
+}  # fmt: skip
+PASS_KEYS = frozenset({"k", "tasks", "at", "at_interval", "hat", "hat_interval"})
+GROUP_KEYS = frozenset({"value", "tasks", "n", "score", "interval"})
+"""What every report has, and every row of its tables."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -88,12 +97,25 @@ def read_report(folder: Path) -> dict[str, Any]:
     path = folder / FILE
     try:
         document = json.loads(path.read_bytes(), parse_constant=_refuse)
+        _require_form(document)
         items_of(document)
     except OSError as error:
         raise UserError(f"There is no report at {path} ({error.strerror}): the evaluation has not run.") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path} is damaged ({error}): delete it and resume the evaluation to make it again.") from None
     return document
+
+
+def _require_form(document: Mapping[str, Any]) -> None:
+    """Raises an error where something is not there, or is something else, that every report has (see `report`)."""
+    for name, kind in FORM.items():
+        if not isinstance(document[name], kind):
+            raise TypeError(f"{name} is {str(document[name])[:60]!r}")
+    rows = [(PASS_KEYS, row) for row in document["pass"]]
+    rows += [(GROUP_KEYS, row) for group in document["by"].values() for row in group]
+    for keys, row in rows:
+        if missing := keys - row.keys():
+            raise KeyError(min(missing))
 
 
 def items_of(document: Mapping[str, Any]) -> list[Item]:

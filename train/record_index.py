@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from pipeline.errors import UserError
 from train.json_lines import read_json_line
 from train.records import TRAJECTORIES, read_record
-from train.trajectory import Trajectory, rollout_key
+from train.trajectory import Trajectory, fitting, rollout_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +72,23 @@ class RecordIndex:
 
     def read(self, listed: Listed) -> Trajectory:
         """The whole record. Raises UserError where it is not there any more."""
-        with self._path.open("rb") as file:
-            file.seek(listed.begins)
-            return read_record(file.read(listed.length), f"{self._path}, at {listed.begins}")
+        try:
+            with self._path.open("rb") as file:
+                file.seek(listed.begins)
+                line = file.read(listed.length)
+        except OSError as error:
+            raise UserError(f"{self._path} cannot be read: {error.strerror}.") from error
+        return read_record(line, f"{self._path}, at {listed.begins}")
 
     def _add(self, line: bytes) -> None:
-        record = read_json_line(line)
+        """List a record; a line that is none, as a full disk leaves, is left out."""
+        try:
+            listed = self._listed(read_json_line(line), len(line))
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            return
+        self._by_step.setdefault(listed.step, []).append(listed)
+
+    def _listed(self, record: Mapping[str, Any], length: int) -> Listed:
         reward = record["reward"] or {}
         listed = Listed(
             step=record.get("step"),
@@ -90,6 +104,6 @@ class RecordIndex:
             tokens=sum(turn.get("tokens_out", 0) for turn in record["turns"]),
             seconds=record["seconds"],
             begins=self._read,
-            length=len(line),
+            length=length,
         )
-        self._by_step.setdefault(listed.step, []).append(listed)
+        return fitting(listed)

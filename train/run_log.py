@@ -11,12 +11,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from pipeline.errors import UserError
 from pipeline.snapshots import replace_file
@@ -24,6 +26,12 @@ from train.json_lines import drop_cut_line, json_line, read_json_line
 from train.records import TRAJECTORIES
 
 METRICS, STATUS, STOP = "metrics.jsonl", "status.json", "stop"
+
+NUMBERS = {"step": ("t", "step"), "warmup": ("t", "warmup_step"), "try": ("t", "step", "complete", "judged")}
+"""The numbers without which an event of a kind says nothing; one of another kind needs its time alone."""
+
+END_OF_TIME = 253_402_300_800
+"""The year 10000 in seconds since 1970, from which on there are no dates."""
 
 
 class RunLog:
@@ -104,13 +112,30 @@ def _is_whole(checkpoint: Path) -> bool:
 
 
 def read_metrics(folder: Path, kind: str | None = None) -> list[dict[str, Any]]:
-    """The events of a run, of one kind or all; a last line that is being written is left out."""
+    """The events of a run, of one kind or all; what is no whole event is left out (see `events_in`)."""
     try:
-        lines = (folder / METRICS).read_bytes().splitlines(keepends=True)
+        whole = (folder / METRICS).read_bytes().rpartition(b"\n")[0]
     except FileNotFoundError:
         return []
-    events = [read_json_line(line) for line in lines if line.endswith(b"\n")]
-    return [event for event in events if kind in (None, event["kind"])]
+    return [event for event in events_in(whole) if kind in (None, event["kind"])]
+
+
+def events_in(lines: bytes) -> Iterator[dict[str, Any]]:
+    """The events that are written in lines. What a full disk or a killed process has left of one is left out."""
+    for line in lines.split(b"\n"):
+        try:
+            event = read_json_line(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(event, dict) and isinstance(event.get("kind"), str):
+            numbers = [event.get(name) for name in NUMBERS.get(event["kind"], ("t",))]
+            if all(map(is_number, numbers)) and 0 <= event["t"] < END_OF_TIME:
+                yield event
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether something is a finite number."""
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 class Follower:
@@ -124,7 +149,7 @@ class Follower:
     def news(self) -> tuple[list[dict[str, Any]], bool]:
         """The events since the last time, and whether they are all there are: at first, and when a run was rewound.
 
-        A last line that is being written comes the next time.
+        A last line that is being written comes the next time; what is no whole event is left out (see `events_in`).
         """
         try:
             with self._path.open("rb") as file:
@@ -137,12 +162,13 @@ class Follower:
             anew, self._file, self._read = self._file is not None, None, 0
             return [], anew
         self._read += len(whole) + 1 if whole else 0
-        return [read_json_line(line) for line in whole.splitlines()], anew
+        return list(events_in(whole)), anew
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """How a run stands; empty before it has said anything."""
+    """How a run stands; empty before it has said anything, or where what it said is damaged."""
     try:
-        return json.loads((folder / STATUS).read_bytes())
-    except FileNotFoundError:
+        status = json.loads((folder / STATUS).read_bytes())
+    except (FileNotFoundError, ValueError, RecursionError):
         return {}
+    return status if isinstance(status, dict) else {}

@@ -10,12 +10,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from pipeline.engine.lock import worker
 from pipeline.errors import UserError
 from pipeline.records import Run
 from pipeline.snapshots import replace_file
 from train import preflight
-from train.config import TrainConfig
+from train.config import TrainConfig, fault
 from train.rates import rate, shown_interval
 from train.run_log import STOP, read_metrics, read_status
 
@@ -64,11 +66,13 @@ def find(workspace: Workspace, number: int) -> Run:
 
 
 def config_of(folder: Path) -> TrainConfig:
-    """What a training does. Raises UserError where its folder is gone."""
+    """What a training does. Raises UserError where its folder is gone, or its file is damaged or of another version."""
     try:
         return TrainConfig.model_validate_json((folder / CONFIG).read_bytes())
     except OSError as error:
         raise UserError(f"{folder / CONFIG} cannot be read ({error.strerror}): the training cannot go on.") from None
+    except ValidationError as error:
+        raise UserError(f"{folder / CONFIG} is damaged, or of another version: {fault(error)}") from None
 
 
 def start(workspace: Workspace, run: Run, *, detached: bool) -> subprocess.Popen[bytes]:

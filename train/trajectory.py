@@ -132,11 +132,11 @@ class Trajectory:
         """Read what `to_json` made. Raises KeyError, TypeError or ValueError where it is something else."""
         values = _known(cls, record)
         values["rules"] = Rules.model_validate(record["rules"])
-        values["head"] = tuple(_fitting(Message(message["role"], message["content"])) for message in record["head"])
+        values["head"] = tuple(fitting(Message(message["role"], message["content"])) for message in record["head"])
         values["turns"] = tuple(_turn(turn) for turn in record["turns"])
         values["end"] = End(record["end"])
-        values["reward"] = _fitting(Reward.from_json(record["reward"])) if record.get("reward") else None
-        trajectory = _fitting(cls(**values))
+        values["reward"] = fitting(Reward.from_json(record["reward"])) if record.get("reward") else None
+        trajectory = fitting(cls(**values))
         if trajectory.contents:  # what names an environment names when it was, too
             datetime.fromisoformat(trajectory.now)
         for key in trajectory.contents:
@@ -175,9 +175,9 @@ def _turn(record: Mapping[str, Any]) -> Turn:
     values = _known(Turn, record)
     for name in ("prompt_ids", "completion_ids", "logprobs", "dropped"):
         values[name] = tuple(values.get(name, ()))
-    values["calls"] = tuple(_fitting(ToolCall(**call)) for call in values.get("calls", ()))
+    values["calls"] = tuple(fitting(ToolCall(**call)) for call in values.get("calls", ()))
     values["dropped"] = tuple(map(str, values["dropped"]))
-    return _fitting(Turn(**values))
+    return fitting(Turn(**values))
 
 
 def _known(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def _known(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: record[name] for name in _kinds(kind) if name in record}
 
 
-def _fitting(record: T) -> T:
+def fitting(record: T) -> T:
     """A record as it is. Raises TypeError where a field holds something else than it says."""
     for name, kind in _kinds(type(record)).items():
         value = getattr(record, name)
