@@ -59,9 +59,17 @@ def solution_command(
     with Host.from_settings(opened.settings) as host, host.program(env) as program:
         played = play(program, wanted)
         changes = {} if played.final == program.template else diff(program.template, played.final)
+        verdicts = {
+            verifier.mode.value: host.verify(verifier, program.template, played.final, answer, now=env.now).verdict
+            for verifier in env.verifiers
+            if verifier.task == task and not played.refused
+        }
     if played.refused:
         raise UserError(f"Nothing was kept, because a call was refused: {played.refused}")
     version = save_solution(opened.catalog, env.name, task, wanted, answer, person())
+    for mode, verdict in verdicts.items():
+        if verdict not in ("complete", "evidence"):
+            say(f"The {mode} verifier says {verdict}, not complete: audits will count that against the verifier.")
     if as_json:
         print_json({"environment": env.name, "task": task, "version": version.number, "diff": changes})
         return

@@ -46,6 +46,16 @@ def test_calls_are_made_and_kept_as_a_persons_solution(command: Command, workspa
     assert version.author.kind is AuthorKind.person
 
 
+def test_what_the_verifier_rejects_is_kept_and_told(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("studio.commands.solution.say", said.append)
+    assert command([{"tool": "list_bags", "arguments": {}}], "--task", "0")["version"] == 1
+    assert any("The code verifier says others, not complete" in line for line in said)
+    said.clear()
+    assert command([CLAIM], "--task", "0", "--answer", "done")["version"] == 2
+    assert said == []
+
+
 @pytest.mark.parametrize(
     ("calls", "task", "says"),
     [
