@@ -86,11 +86,21 @@ def replays(workspace: Workspace, trajectories: Iterable[Trajectory]) -> Iterato
         for _, together in groupby(sorted(trajectories, key=same_environment), key=same_environment):
             several = list(together)
             try:
-                with host.program(environment_of(workspace.catalog, several[0])) as program:
-                    for trajectory in several:
-                        yield trajectory, replay(trajectory, program)
+                program = host.program(environment_of(workspace.catalog, several[0]))
             except (UserError, LoadFailed) as error:
                 yield from ((trajectory, str(error)) for trajectory in several)
+                continue
+            with program:
+                for trajectory in several:
+                    yield trajectory, _replayed(trajectory, program)
+
+
+def _replayed(trajectory: Trajectory, program: HostedProgram) -> Replay | str:
+    """A rollout done again, or why its databases cannot be had: its calls may take too long to be made twice."""
+    try:
+        return replay(trajectory, program)
+    except UserError as error:
+        return str(error)
 
 
 def digest(snapshot: bytes) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import UserError
 from pipeline.llm.request import Message, ToolCall
+from pipeline.runtime.hosted import Instance
 from pipeline.workspace import Workspace
 from tests.train.pantry import fill
 from train import rollout_run
@@ -22,6 +23,7 @@ from train.files import one, recorded
 from train.json_lines import drop_cut_line, json_line, read_json_line
 from train.protocol import call_text, list_text
 from train.records import Records, read_records
+from train.replay import replays
 from train.reward import Reward
 from train.rollout import Plan
 from train.rules import Rules
@@ -108,6 +110,24 @@ def test_a_run_goes_out_in_awms_layout_and_comes_back_whole(run: tuple[Workspace
     number, figures = rollout_run.take_in(workspace, tmp_path / "out")
     assert figures["complete"] == 4
     assert sorted(read_records(workspace.runs / str(number)), key=lambda record: record.key) == records
+
+
+def test_a_rollout_that_cannot_be_done_again_is_told_once_and_the_others_are_done(
+    run: tuple[Workspace, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace, folder = run
+    records = list(read_records(folder))
+    state, failing = Instance.snapshot, iter([False, False, True])
+
+    def lost(instance: Instance) -> bytes:
+        if next(failing, False):
+            raise UserError("The state of pantry cannot be read: no answer.")
+        return state(instance)
+
+    monkeypatch.setattr(Instance, "snapshot", lost)
+    found = [(trajectory.key, again) for trajectory, again in replays(workspace, records)]
+    assert sorted(key for key, _ in found) == sorted(record.key for record in records)
+    assert [again for _, again in found if isinstance(again, str)] == ["The state of pantry cannot be read: no answer."]
 
 
 def test_a_folder_that_is_not_empty_is_not_written_to(run: tuple[Workspace, Path], tmp_path: Path) -> None:
