@@ -142,6 +142,7 @@ class Studio(App[None]):
             from sqlalchemy.exc import SQLAlchemyError
 
             if not isinstance(error, SQLAlchemyError):
+                _still_here(active_worker.get(None))  # a screen that is gone has nothing to be looked at
                 raise
             text = f"The catalog cannot be read: {error}."
         log.warning("%s", text)

@@ -84,7 +84,7 @@ class NewEvaluationScreen(NewScreen[tuple[str, ...]]):
         """The subsets, or the presets of the suite."""
         from train.harness.presets import presets
 
-        suite = self._suites.get(self.chosen("suite"))
+        suite = self._suites.get(str(self.query_one("#suite", Select).value))
         if suite is None:
             return
         if suite.name == HELD_OUT:

@@ -31,6 +31,7 @@ class NewScreen(ModalScreen[T | None], Generic[T]):
         super().__init__()
         self._settling: Timer | None = None
         self._starting = False
+        self._said: dict[str, object] = {}
 
     def taken(self) -> str:
         """What it will take, as far as that is known; called in a thread. Raises UserError where something is wrong."""
@@ -51,13 +52,17 @@ class NewScreen(ModalScreen[T | None], Generic[T]):
         return Footer(compact=True, show_command_palette=False)
 
     def chosen(self, name: str) -> str:
-        """What a choice stands at; empty for nothing."""
-        value = self.query_one(f"#{name}", Select).value
+        """What a choice stands at; empty for nothing. As it was when looking, or starting, began."""
+        value = self._said.get(name)
         return value if isinstance(value, str) else ""
 
     def typed(self, name: str) -> str:
-        """What is written in a line; empty where the form has no such line."""
-        return next((line.value.strip() for line in self.query(f"#new-{name}").results(Input)), "")
+        """What is written in a line; empty where the form has no such line. As `chosen`, of then."""
+        return str(self._said.get(f"new-{name}", "")).strip()
+
+    def _read(self) -> None:
+        """Keep what the form says: it is looked at in a thread, while somebody may go on typing."""
+        self._said = {str(widget.id): widget.value for kind in (Select, Input) for widget in self.query(kind)}
 
     @on(Select.Changed)
     @on(Input.Changed)
@@ -68,6 +73,9 @@ class NewScreen(ModalScreen[T | None], Generic[T]):
 
     @work(exclusive=True, group="look")
     async def _look(self) -> None:
+        if self._starting:
+            return
+        self._read()
         told = await self.studio.ask(self._considered)
         if told is not None:
             cost, problem = told
@@ -96,6 +104,7 @@ class NewScreen(ModalScreen[T | None], Generic[T]):
         if self._settling is not None:  # what it would say must not take the place of what is said here
             self._settling.stop()
         self.workers.cancel_group(self, "look")
+        self._read()
         try:
             told = await self.studio.ask(self._answered)
         finally:
