@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +72,8 @@ def survey(
     names = [row.name for row in there if keep(row)]
     if there and not names:
         raise UserError(
-            f"There is nothing to compare: none of {number_of(len(there), 'environment')} passes the filter {where!r}."
+            f"There is nothing to compare: none of {number_of(len(there), 'environment')} passes the filter {where!r}. "
+            f"Checks: {_counted(row.check for row in there)}; audits: {_counted(row.audit for row in there)}."
         )
     items, lacking = read_items(workspace.catalog, view, names)
     with vector_cache(workspace.path) as cache:
@@ -87,6 +90,12 @@ def survey(
         agreed if threshold is None else threshold,
         calibration,
     )
+
+
+def _counted(verdicts: Iterable[str | None]) -> str:
+    """How many have which verdict, in words."""
+    counts = Counter(verdict or "not done" for verdict in verdicts)
+    return ", ".join(f"{count:,} {verdict}" for verdict, count in counts.most_common())
 
 
 def compare_with(

@@ -88,7 +88,7 @@ def put_version(connection: Connection, change: Change, about: Mapping[str, str 
     version = _new_version(change, len(earlier) + 1, sha, extra_sha)
     key = add_row(connection, _ADD, version)
     counts = _counts(scenario, change.part, change.slot, content, first=not earlier)
-    update_scenario(connection, scenario, _given(about) | counts | _stale(scenario))
+    update_scenario(connection, scenario, _given(about) | counts | _stale(scenario, change.part))
     return read_version(SimpleNamespace(id=key, **version))
 
 
@@ -121,9 +121,10 @@ def clock() -> str:
     return datetime.now(UTC).isoformat()
 
 
-def _stale(scenario: Any) -> dict[str, str]:
-    """What was found out about a scenario holds no more."""
-    return {column: "stale" for column in ("check_status", "audit") if scenario._mapping[column]}
+def _stale(scenario: Any, part: str = "") -> dict[str, str]:
+    """What was found out about a scenario holds no more; of solutions, a check says nothing."""
+    columns = ("audit",) if part == Part.solution else ("check_status", "audit")
+    return {column: "stale" for column in columns if scenario._mapping[column]}
 
 
 def _given(about: Mapping[str, str | None]) -> dict[str, str]:

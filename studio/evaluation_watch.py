@@ -66,9 +66,12 @@ class EvaluationWatch:
 
     @property
     def model(self) -> str:
-        """What is tried out: a model's name, or the end of a checkpoint's path."""
+        """What is tried out: a model's name, a training's number, or the end of a checkpoint's path."""
         checkpoint = self.run.config.get("checkpoint")
-        return "/".join(Path(checkpoint).parts[-2:]) if checkpoint else str(self.run.config.get("model", ""))
+        if not checkpoint:
+            return str(self.run.config.get("model", ""))
+        *_, folder, name = ("", *Path(checkpoint).parts)
+        return f"training {folder}" if name == "model" and folder.isdigit() else f"{folder}/{name}".lstrip("/")
 
     @property
     def score(self) -> Interval | None:

@@ -34,6 +34,7 @@ class Session:
         self.program = program
         self.steps: list[Step] = []
         self.point = 0
+        self.kept: tuple[Step, ...] = ()  # the steps that were saved as a solution last
         self._start = program.instance()
 
     @property
@@ -45,6 +46,11 @@ class Session:
     def snapshot(self) -> bytes:
         """The database at the current point."""
         return self.steps[self.point - 1].snapshot if self.point else self.initial
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether nothing would be lost: no call was made, or what was is a solution now."""
+        return not self.steps or self.kept == tuple(self.steps)
 
     @property
     def calls(self) -> tuple[Call, ...]:

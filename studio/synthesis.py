@@ -77,7 +77,8 @@ def set_up(opened: Workspace, wanted: Wanted) -> Run:
     if wanted.budget and (unpriced := {profile.model for profile in asked if profile.prices is None}):
         raise UserError(
             f"A budget needs prices, and {', '.join(sorted(unpriced))} has none: add prices = {{ input = …, output = … "
-            "} (US dollars a million tokens) to its profile in the settings, or leave --budget out."
+            "} (US dollars a million tokens) to its profile in the settings (awm-studio config locate), or leave "
+            "--budget out."
         )
     config = Config.model_validate(
         {

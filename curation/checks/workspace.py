@@ -14,7 +14,7 @@ from curation.in_parallel import in_parallel
 from curation.review import settle
 from pipeline.catalog import Catalog
 from pipeline.findings import Finding
-from pipeline.model import content_hash
+from pipeline.model import Part, content_hash
 from pipeline.runtime.host import Host
 
 RULES_VERSION = 4
@@ -26,8 +26,9 @@ CANNOT = "cannot_be_checked"
 
 
 def check_key(catalog: Catalog, name: str) -> str:
-    """What a result depends on: the rules, the content of every current part, and the pinned time."""
-    parts = [(version.part, version.slot, version.sha) for version in catalog.current(name)]
+    """What a result depends on: the rules, the content of every current part but solutions, and the pinned time."""
+    current = [version for version in catalog.current(name) if version.part is not Part.solution]
+    parts = [(version.part, version.slot, version.sha) for version in current]
     return content_hash(json.dumps([RULES_VERSION, catalog.summary(name).now.isoformat(), parts]))
 
 

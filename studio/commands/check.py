@@ -22,6 +22,8 @@ from studio.commands.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from curation.checks.environment import CheckResult
     from curation.checks.trajectories import RecordedFacts
 
@@ -62,6 +64,8 @@ def check_command(
     Builds the database, loads the code, compares it with the spec, calls every tool once with arguments made from
     its schema and real rows, and runs every verifier on the untouched database. Results are kept: a second run
     checks only what has changed, and an interrupted one goes on.
+
+    Environments that are named are shown with every finding, its evidence and its remedy; with --all there are counts.
 
     With --trajectories, tasks are kept, put up for review or rejected by what agents met in recorded runs: repeated
     server errors, failing calls (the agent's own mistakes left out), nothing but empty replies, no answer in time.
@@ -111,8 +115,11 @@ def check_command(
         found = {"trajectories": facts.document()} if facts else {}
         print_json({"environments": [result.document() for result in results], "summary": totals, **found})
     else:
-        for result in results:
-            print_findings(result, everything=len(results) == 1)
+        if everything:
+            print_kinds(results)
+        else:
+            for result in results:
+                print_findings(result, everything=len(results) == 1)
         print_table(
             ["environment", "status", "tables", "rows", "tools", "errors", "warnings"],
             [
@@ -130,6 +137,19 @@ def check_command(
     bad = {"error": ("error",), "warn": ("error", "warn"), "never": ()}[fail_on]
     if any(finding.severity in bad for result in results for finding in result.findings):
         sys.exit(1)
+
+
+def print_kinds(results: Sequence[CheckResult]) -> None:
+    """Print how often what was found, the gravest first, remarks left out."""
+    from collections import Counter
+
+    found = Counter((f.severity, f.code) for result in results for f in result.findings if f.severity != "info")
+    where = Counter(kind for result in results for kind in {(f.severity, f.code) for f in result.findings})
+    if found:
+        kinds = sorted(found.items(), key=lambda kind: (kind[0][0] != "error", -kind[1], kind[0][1]))
+        rows = [(severity, code, count, where[severity, code]) for (severity, code), count in kinds]
+        print_table(["", "found", "findings", "environments"], rows)
+        say("awm-studio check ENV shows each finding with its evidence and remedy; --json has all of them.")
 
 
 def print_findings(result: CheckResult, *, everything: bool) -> None:

@@ -127,9 +127,12 @@ def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]], *, tit
         cells = ("" if cell is None else visible(str(cell)) for cell in row)
         table.add_row(*(Text(cell if terminal else " ".join(cell.split("\n"))) for cell in cells))
     console = Console(width=None if terminal else 100_000)
-    if title:
-        console.print(Text(visible(title), style="bold"))
-    console.print(table)
+    with console.capture() as printed:
+        if title:
+            console.print(Text(visible(title), style="bold"))
+        console.print(table)
+    text = printed.get()
+    click.echo(text if terminal else "\n".join(line.rstrip() for line in text.splitlines()), nl=not terminal)
 
 
 def visible(text: str) -> str:

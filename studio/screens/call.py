@@ -283,10 +283,10 @@ class CallScreen(Framed):
 
     def action_back(self) -> None:
         """Back to the environment, after asking where calls would be forgotten."""
-        steps = len(self.session.steps) if self.session is not None else 0
-        if not steps:
+        if self.session is None or self.session.is_kept:
             self.dismiss()
             return
+        steps = len(self.session.steps)
         choices = {"stay": "Go on calling", "leave": "Leave and forget them"}
         title = "1 call was made on this copy" if steps == 1 else f"{steps} calls were made on this copy"
         self.studio.push_screen(ChooseScreen(title, choices), self._left)

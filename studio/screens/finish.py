@@ -123,6 +123,7 @@ class FinishScreen(ModalScreen[None]):
             return
         version = await studio.ask(_save, studio.workspace.catalog, self._env.name, task, self._session, self._answer)
         if version is not None:
+            self._session.kept = tuple(self._session.steps[: self._session.point])
             told = f"Saved as the solution of task {task}, version {version.number}."
             self.notify(f"{told} An audit (a in the list) tries its verifiers with it.")
 

@@ -253,7 +253,6 @@ class TestChecks:
         "change",
         [
             lambda c: c.put("shop", Part.code, "two", author=ME),
-            lambda c: c.put("shop", Part.solution, "{}", slot="0", author=ME),
             lambda c: c.put("shop", Part.code, "one", author=ME, now=datetime(2027, 1, 1, tzinfo=UTC)),
             lambda c: c.describe("shop", now=datetime(2027, 1, 1, tzinfo=UTC)),
         ],
@@ -268,6 +267,12 @@ class TestChecks:
         catalog.put("shop", Part.code, "one", author=ME)
         catalog.set_check("shop", "warn", "[]", "key")
         catalog.put("shop", Part.code, "one", author=ME, now=DEFAULT_NOW, title="A shop")
+        assert catalog.summary("shop").check == "warn"
+
+    def test_a_solution_leaves_it_too(self, catalog: Catalog) -> None:
+        catalog.put("shop", Part.code, "one", author=ME)
+        catalog.set_check("shop", "warn", "[]", "key")
+        catalog.put("shop", Part.solution, "{}", slot="0", author=ME)
         assert catalog.summary("shop").check == "warn"
 
 

@@ -17,6 +17,7 @@ from pipeline.settings import Settings
 from studio.app import Studio
 from studio.screens.call import CallScreen
 from studio.screens.choose import ChooseScreen
+from studio.screens.environments import EnvironmentsScreen
 from studio.screens.finish import FinishScreen
 from studio.widgets.changes import Changes
 from studio.widgets.form import ArgumentForm
@@ -238,6 +239,7 @@ async def test_calls_that_the_verifier_rejects_are_saved_as_a_solution_only_when
                 await until(pilot, lambda: studio.screen is dialog)
                 await until(pilot, lambda: not studio.workers)
                 assert len(catalog.versions("airline_lost_baggage", "solution", "0")) == kept
+                assert screen.session.is_kept == bool(kept)
 
 
 async def test_the_form_and_the_results_share_a_narrow_screen(small_world: Path) -> None:
@@ -284,6 +286,14 @@ async def test_escape_asks_before_it_forgets_calls(small_world: Path) -> None:
             await pilot.press(*answer)
             await until(pilot, lambda: not isinstance(studio.screen, ChooseScreen))
             assert (studio.screen is not screen) == left
+
+
+async def test_escape_does_not_ask_where_the_calls_are_a_solution_now(workspace: Path) -> None:
+    async with calling(workspace, "list_bags") as (studio, pilot, screen):
+        await call(pilot, screen, 1)
+        screen.session.kept = tuple(screen.session.steps)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(studio.screen, EnvironmentsScreen))
 
 
 async def test_after_undo_the_first_field_has_the_keyboard_and_its_values(small_world: Path) -> None:

@@ -80,6 +80,14 @@ def test_what_recorded_runs_say_is_kept_until_other_runs_say_otherwise(workspace
     assert codes("--again") == own
 
 
+def test_all_are_counted_by_kind_and_those_named_are_told_in_full(workspace: Path) -> None:
+    counted = check(workspace, "--all", "--fail-on", "never")
+    assert re.search(r"found +findings +environments", counted.stdout)
+    assert "do: " not in counted.stdout
+    assert "check ENV shows each finding" in counted.stderr
+    assert "do: " in check(workspace, "desk", "--fail-on", "never").stdout
+
+
 def test_a_folder_without_runs_is_said_before_any_work(workspace: Path, tmp_path: Path) -> None:
     result = check(workspace, "desk", "--trajectories", str(tmp_path))
     assert isinstance(result.exception, UserError)

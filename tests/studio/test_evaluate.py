@@ -18,6 +18,7 @@ from pipeline.settings import Settings
 from pipeline.workspace import Workspace
 from studio import launch
 from studio.app import Studio
+from studio.evaluation_watch import EvaluationWatch
 from studio.screens.choose import ChooseScreen
 from studio.screens.evaluate import EvaluateScreen
 from studio.screens.evaluate_new import NewEvaluationScreen
@@ -389,3 +390,18 @@ def test_a_bar_says_score_and_interval_without_colour(score: Any, interval: Any,
     pieces = bar(score, interval)
     assert "".join(text for text, _ in pieces) == drawn
     assert len(drawn) == BAR
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"model": "tiny-awm-4b"}, "tiny-awm-4b"),
+        ({"model": "m", "checkpoint": "/home/ada/w/runs/18/model"}, "training 18"),
+        ({"model": "m", "checkpoint": "/home/ada/models/arctic-4b"}, "models/arctic-4b"),
+        ({"model": "m", "checkpoint": "arctic-4b"}, "arctic-4b"),
+    ],
+)
+def test_what_is_tried_out_is_named_as_people_know_it(config: dict[str, str], told: str) -> None:
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    run = Run(1, "eval", "done", config, {}, None, moment, moment)
+    assert EvaluationWatch(run, Path("runs/1")).model == told

@@ -38,7 +38,7 @@ def _lines(dossier: Dossier) -> Iterator[list[Piece]]:
     env, summary = dossier.env, dossier.summary
     origin = " ".join(filter(None, (summary.origin, summary.domain)))
     yield [("Origin     ", "muted"), (f"{origin}, now {env.now:%Y-%m-%d %H:%M} UTC", "")]
-    yield [("Database   ", "muted"), (f"{count(summary.tables)} tables, {count(summary.rows)} rows", "")]
+    yield [("Database   ", "muted"), (f"{count(summary.tables)} tables, {count(summary.rows)} INSERT statements", "")]
     yield [("Interface  ", "muted"), (f"{count(summary.tools)} tools", "")]
     yield [("Tasks      ", "muted"), (f"{count(summary.tasks)}, {len(env.solutions)} with a solution", "")]
     yield [("Verifiers  ", "muted"), (f"{summary.code_verifiers} code, {summary.sql_verifiers} sql", "")]
@@ -60,6 +60,8 @@ def _check(dossier: Dossier) -> list[Piece]:
     status = dossier.summary.check
     if status is None:
         return [("· not checked yet: v checks it", "muted")]
+    if status == "stale":
+        return [state(status), ("   something was changed since: v checks it again", "muted")]
     severities = Counter(finding.severity for finding in dossier.findings)
     found = ", ".join(f"{number} {severity}" for severity, number in severities.items())
     return [state(status), (f"   {found}" if found else "", "muted")]
@@ -68,6 +70,8 @@ def _check(dossier: Dossier) -> list[Piece]:
 def _audit(dossier: Dossier) -> list[Piece]:
     if dossier.audit is None:
         return [("· not audited yet: a audits its verifiers", "muted")]
+    if dossier.summary.audit == "stale":
+        return [state("stale"), ("   something was changed since: a audits it again", "muted")]
     verdicts = Counter(one.verdict for one in dossier.audit.verifiers)
     counts = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items())
     return [state(dossier.summary.audit), (f"   {counts}", "muted")]

@@ -144,6 +144,12 @@ def test_what_was_changed_and_changed_back_is_not_stale_any_more(catalog: Catalo
     assert catalog.summary("second").check == "fail"
 
 
+def test_a_solution_that_comes_later_needs_no_other_check(catalog: Catalog) -> None:
+    before, _ = check(catalog)
+    catalog.put("second", Part.solution, '{"calls": [], "answer": "2"}', slot="0", author=BY_TEST)
+    assert check(catalog) == (before, 0)
+
+
 def test_a_waiver_still_holds_when_the_same_is_found_again(catalog: Catalog) -> None:
     check(catalog)
     for entry in entries(catalog, "second"):
