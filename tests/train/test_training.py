@@ -27,8 +27,11 @@ from tests.train import tiny_worlds
 from tests.train.small_trainings import SMALL, create, make_subset, worked
 from train import training_run, work
 from train.config import load, preset_names, preset_text
+from train.files import recorded
 from train.records import read_records
+from train.reward import Rewards
 from train.run_log import STOP, read_metrics, read_status
+from train.scoring import scored_again
 from train.trajectory import End
 
 pytestmark = [
@@ -62,6 +65,9 @@ def test_a_training_runs_from_the_warm_start_to_a_model(workspace: Workspace) ->
     assert (folder / "model" / "model.safetensors").is_file()
     (kept,) = [each for each in workspace.catalog.runs() if each.id == run.id]
     assert (kept.state, kept.pid, kept.result["steps"]) == ("done", None, 3)
+    scored = list(scored_again(workspace, recorded(folder), Rewards()))  # no databases were kept
+    assert {now.key for now, _ in scored} == {record.key for record in records}
+    assert all(now.reward == before.reward for now, before in scored)
 
 
 def test_an_environment_that_does_not_load_is_a_record_in_each_step(workspace: Workspace) -> None:
