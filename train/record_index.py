@@ -11,7 +11,7 @@ from typing import Any
 from pipeline.errors import UserError
 from train.json_lines import read_json_line
 from train.records import TRAJECTORIES, read_record
-from train.trajectory import Trajectory, fitting, rollout_key
+from train.trajectory import Trajectory, rollout_key, validated
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +90,20 @@ class RecordIndex:
 
     def _listed(self, record: Mapping[str, Any], length: int) -> Listed:
         reward = record["reward"] or {}
-        listed = Listed(
-            step=record.get("step"),
-            key=rollout_key(record["environment"], record["task"], record["attempt"]),
-            environment=record["environment"],
-            text=record["text"],
-            end=record["end"],
-            detail=record["detail"],
-            outcome=reward.get("outcome"),
-            reward=reward.get("total"),
-            excluded=reward.get("excluded", False),
-            turns=len(record["turns"]),
-            tokens=sum(turn.get("tokens_out", 0) for turn in record["turns"]),
-            seconds=record["seconds"],
-            begins=self._read,
-            length=length,
-        )
-        return fitting(listed)
+        facts = {
+            "step": record.get("step"),
+            "key": rollout_key(record["environment"], record["task"], record["attempt"]),
+            "environment": record["environment"],
+            "text": record["text"],
+            "end": record["end"],
+            "detail": record["detail"],
+            "outcome": reward.get("outcome"),
+            "reward": reward.get("total"),
+            "excluded": reward.get("excluded", False),
+            "turns": len(record["turns"]),
+            "tokens": sum(turn.get("tokens_out", 0) for turn in record["turns"]),
+            "seconds": record["seconds"],
+            "begins": self._read,
+            "length": length,
+        }
+        return validated(Listed, facts)

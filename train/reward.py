@@ -94,11 +94,3 @@ class Reward:
     def to_json(self) -> dict[str, Any]:
         """The reward as a JSON object."""
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Reward:
-        """Read what `to_json` made. Raises TypeError where it is something else."""
-        if not isinstance(record, Mapping):
-            raise TypeError(f"{str(record)[:60]!r} is not a reward")
-        values: dict[str, Any] = {**record, "reasons": tuple(record.get("reasons", ()))}
-        return cls(**values)

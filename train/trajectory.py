@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
-from types import UnionType
-from typing import Any, Literal, TypeVar, get_origin, get_type_hints
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from pipeline.llm.request import Message, ToolCall
 from pipeline.model import Part
@@ -129,14 +130,8 @@ class Trajectory:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Trajectory:
-        """Read what `to_json` made. Raises KeyError, TypeError or ValueError where it is something else."""
-        values = _known(cls, record)
-        values["rules"] = Rules.model_validate(record["rules"])
-        values["head"] = tuple(fitting(Message(message["role"], message["content"])) for message in record["head"])
-        values["turns"] = tuple(_turn(turn) for turn in record["turns"])
-        values["end"] = End(record["end"])
-        values["reward"] = fitting(Reward.from_json(record["reward"])) if record.get("reward") else None
-        trajectory = fitting(cls(**values))
+        """Read what `to_json` made. Raises ValueError, which names the field, where it is something else."""
+        trajectory = validated(cls, record)
         if trajectory.contents:  # what names an environment names when it was, too
             datetime.fromisoformat(trajectory.now)
         for key in trajectory.contents:
@@ -171,36 +166,16 @@ def _short(turn: Mapping[str, Any]) -> dict[str, Any]:
 _USUAL = asdict(Turn(content=""))
 
 
-def _turn(record: Mapping[str, Any]) -> Turn:
-    values = _known(Turn, record)
-    for name in ("prompt_ids", "completion_ids", "logprobs", "dropped"):
-        values[name] = tuple(values.get(name, ()))
-    values["calls"] = tuple(fitting(ToolCall(**call)) for call in values.get("calls", ()))
-    values["dropped"] = tuple(map(str, values["dropped"]))
-    return fitting(Turn(**values))
-
-
-def _known(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a kind of record that are in an object."""
-    if not isinstance(record, Mapping):
-        raise TypeError(f"{str(record)[:60]!r} is not an object")
-    return {name: record[name] for name in _kinds(kind) if name in record}
-
-
-def fitting(record: T) -> T:
-    """A record as it is. Raises TypeError where a field holds something else than it says."""
-    for name, kind in _kinds(type(record)).items():
-        value = getattr(record, name)
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} is {str(value)[:60]!r}")
-    return record
+def validated(kind: type[T], record: Any) -> T:
+    """A record of a kind. Raises ValueError, which names the field, where it is something else."""
+    try:
+        return _adapter(kind).validate_python(record)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the record"
+        raise ValueError(f"{where}: {first['msg']}") from None
 
 
 @cache
-def _kinds(record: type) -> dict[str, Any]:
-    """What `isinstance` can tell of each field: a whole number is a number, and a literal is a text."""
-    found = {}
-    for name, hint in get_type_hints(record).items():
-        kind = get_origin(hint) or hint
-        found[name] = str if kind is Literal else hint if kind is UnionType else int | float if kind is float else kind
-    return found
+def _adapter(kind: type[T]) -> TypeAdapter[T]:
+    return TypeAdapter(kind)

@@ -213,7 +213,8 @@ def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
     "changes",
     [
         {"policy": 5},
-        {"task": "0"},
+        {"task": "first"},
+        {"task": 0.9},
         {"environment": None},
         {"seconds": "long"},
         {"contents": 5},
