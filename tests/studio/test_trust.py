@@ -314,9 +314,7 @@ async def test_calls_in_the_form_become_the_solution_that_the_audit_uses(desk: P
         studio.screen.query_one("#task", Select).value = 0
         await pilot.press("ctrl+s")
         await until(pilot, lambda: any("Saved as the solution" in n.message for n in studio._notifications))
-        await pilot.press("escape", "escape")
-        await until(pilot, lambda: isinstance(studio.screen, ChooseScreen))
-        await pilot.press("down", "enter")
+        await pilot.press("escape", "escape")  # nothing is asked: the calls are kept
         await until(pilot, lambda: isinstance(studio.screen, EnvironmentsScreen))
         environments = studio.screen
         assert isinstance(environments, EnvironmentsScreen)
