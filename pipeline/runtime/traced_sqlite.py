@@ -41,7 +41,7 @@ class Databases:
 
     `paths` are the names under which a verifier knows its databases, with their labels. Where `snapshots` has a
     label, opening that path gives a copy of these bytes in memory that refuses writes; otherwise the file there is
-    opened. `deadline` (of `time.monotonic`) ends SQL that runs too long.
+    opened. `deadline` (of `time.monotonic`) ends SQL that runs too long, which `interrupted` then says.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Databases:
         self._snapshots = snapshots
         self._clock = clock
         self._deadline = deadline
+        self.interrupted = False
         self._real_connect = real_connect
         self.statements: list[Statement] = []
         self.reads: set[tuple[str, str, str]] = set()
@@ -71,6 +72,10 @@ class Databases:
     def expired(self) -> bool:
         """Whether the time limit has passed."""
         return time.monotonic() > self._deadline
+
+    def _interrupts(self) -> bool:
+        self.interrupted = self.interrupted or self.expired()
+        return self.interrupted
 
     def label(self, database: Any, *, is_uri: bool) -> str:
         """`initial`, `final` or `other`, from what was passed to `connect`."""
@@ -91,7 +96,7 @@ class Databases:
             sqlite3.Cursor(connection).execute("PRAGMA query_only = ON")
         sqlite3.Cursor(connection).execute("PRAGMA temp_store = MEMORY")  # there is nowhere to write
         pin_sql_time(connection, self._clock)
-        connection.set_progress_handler(self.expired, STEPS_BETWEEN_CHECKS)
+        connection.set_progress_handler(self._interrupts, STEPS_BETWEEN_CHECKS)
         connection.set_authorizer(partial(self._note_read, label))
 
     def _note_read(self, label: str, action: int, table: str | None, column: str | None, *_: str | None) -> int:

@@ -239,6 +239,8 @@ def _run(task: Task, code: types.CodeType, databases: Databases, clock: Clock, p
     except JudgeError:
         raise
     except TimeLimit as error:
+        if databases.interrupted:  # its alarm came while it got over that
+            raise JudgeError(f"The verifier's SQL was stopped after {task.timeout_s:g} s.") from error
         raise JudgeError(f"The verifier was stopped after {task.timeout_s:g} s{_where(error, task.code)}.") from error
     except BaseException as error:
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
