@@ -16,6 +16,8 @@ NAME = "engine.lock"
 PATIENCE_S = 1.0
 """How long a held lock is tried again: a killed process with many threads lets go of it a little after it has gone, and
 whoever asks for the `worker` holds it for a moment."""
+TRY_AGAIN_S = 0.02
+"""Seconds between two tries: the kernel tells nobody that a lock is free unless they wait for it without end."""
 
 
 @contextmanager
@@ -43,7 +45,7 @@ def _locked(file: TextIO) -> bool:
         except OSError:
             if time.monotonic() > until:
                 return False
-            time.sleep(0.02)
+            time.sleep(TRY_AGAIN_S)
         else:
             return True
 

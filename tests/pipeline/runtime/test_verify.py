@@ -237,6 +237,15 @@ def test_endless_sql_is_stopped_even_where_its_error_is_swallowed(judge: Judge) 
     assert "SQL was stopped" in str(verdict.error)
 
 
+def test_the_sql_that_took_the_time_is_named_also_where_the_verifier_goes_on_after_it(judge: Judge) -> None:
+    body = (
+        f"try: sqlite3.connect(final_db_path).execute({ENDLESS!r}).fetchall()\n"
+        "except BaseException: pass\n"
+        "while True: pass"
+    )
+    assert "SQL was stopped" in str(judge(body).error)
+
+
 SWALLOWING = """
 import sqlite3
 def q(p, s):
